@@ -6,7 +6,7 @@ use mcproof_analysis::probes::{IN_ONE_PIECE, IN_PIECES, WIDE_NAME};
 use mcproof_protocol::methods;
 use serde_json::{Value, json};
 
-/// How often something is tried that gets no response: for one silence a busy machine may be to blame.
+/// How often something is tried that gets no response, or another one than expected: for one of them a busy machine may be to blame.
 pub(super) const TRIES: usize = 2;
 
 /// A request that says something in characters of several bytes: a call of a tool that no server has, because its refusal may quote the
@@ -35,13 +35,12 @@ pub(super) fn cut_of(bytes: &[u8]) -> Option<usize> {
 pub(super) async fn send_line(explorer: &mut Explorer<'_>) -> bool {
     let (method, params) = request(explorer);
     let whole = widened(explorer.build_message(method, params.clone()));
-    if explorer.send(IN_ONE_PIECE, None, whole).await.is_none() {
-        return true;
-    }
+    let Some(expected) = explorer.send(IN_ONE_PIECE, None, whole).await else { return true };
     for _ in 0..TRIES {
         let message = widened(explorer.build_message(method, params.clone()));
         let Some(at) = cut_of(message.to_string().as_bytes()) else { return true };
-        if explorer.send_in_two(IN_PIECES, &message, at).await.is_some() {
+        let response = explorer.send_in_two(IN_PIECES, &message, at).await;
+        if response.is_some_and(|response| response.err() == expected.as_ref().err().copied()) {
             return true;
         }
         if explorer.is_over() {

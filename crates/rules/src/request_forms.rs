@@ -128,10 +128,10 @@ fn reading(whole: &Attempt<'_, '_>, pieces: &Attempt<'_, '_>) -> Reading {
         Result { value: said, .. } | Error { error: said, .. } => said.to_string().contains(WIDE_NAME),
         _ => false,
     };
-    let is_unread = pieces.answer.code() == Some(PARSE_ERROR) && whole.answer.code() != Some(PARSE_ERROR);
+    let is_same_code = pieces.answer.code() == whole.answer.code();
     match (&whole.answer, &pieces.answer) {
         (Result { .. } | Error { .. }, Silence | Gone) => Reading::Lost,
-        (Result { .. }, Result { .. }) | (Error { .. }, Error { .. }) if !is_unread => {
+        (Result { .. }, Result { .. }) | (Error { .. }, Error { .. }) if is_same_code => {
             match is_quoted(&whole.answer) && !is_quoted(&pieces.answer) {
                 true => Reading::Other(format!("its text came back changed{}", changed(&pieces.answer))),
                 false => Reading::Same,
@@ -151,12 +151,12 @@ fn changed(answer: &AttemptOutcome<'_>) -> String {
     error.get("message").and_then(serde_json::Value::as_str).map(|message| format!(": `{}`", excerpt(message))).unwrap_or_default()
 }
 
-/// That no response came counts if it happened twice, and if none came in that conversation.
+/// What a conversation shows counts if the message was never read there; that no response came, if it happened twice.
 fn message_in_pieces_is_read(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut same, mut is_tried, mut others, mut lost) = (0, false, Vec::new(), Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let Some(whole) = conversation.probe(IN_ONE_PIECE) else { continue };
-        let (mut is_read, mut unanswered) = (false, Vec::new());
+        let (mut is_read, mut differing, mut unanswered) = (false, Vec::new(), Vec::new());
         for pieces in conversation.probes(IN_PIECES) {
             is_tried = true;
             let violation = |how: &str| Violation {
@@ -165,13 +165,16 @@ fn message_in_pieces_is_read(all: &[&ConversationView<'_>]) -> Judgment {
             };
             match reading(&whole, &pieces) {
                 Reading::Same => is_read = true,
-                Reading::Other(how) => others.push(violation(&how)),
+                Reading::Other(how) => differing.push(violation(&how)),
                 Reading::Lost => unanswered.push(violation("it got no response")),
                 Reading::Unknown => {}
             }
         }
         same += usize::from(is_read);
-        lost.extend(unanswered.into_iter().filter(|_| !is_read));
+        if !is_read {
+            others.append(&mut differing);
+            lost.append(&mut unanswered);
+        }
     }
     if lost.len() > 1 {
         others.append(&mut lost);
@@ -261,6 +264,9 @@ mod tests {
         check(&silent, &[&error(2, -32602, "Unknown tool")], "Pass");
         check(&silent, &[&error(2, -32700, "Parse error")], "Broken");
         check(&silent, &[r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#], "Broken");
+        check(&silent, &[&error(2, -32020, "Header mismatch")], "Broken");
+        // What happens once has another cause.
+        check(&silent, &[&error(2, -32603, "Internal error"), &error(2, -32602, "Unknown tool")], "Pass");
         check(&silent, &[""], "Untestable");
         check("", &[&error(2, -32602, "Unknown tool")], "Untestable");
     }

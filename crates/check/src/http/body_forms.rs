@@ -10,16 +10,14 @@ use serde_json::{Map, Value};
 /// A message cut within a character, beside the same one at once.
 pub(super) async fn take_in_pieces(explorer: &mut Explorer<'_>, http_requests: &Questions) {
     let whole = http_request(explorer, http_requests);
-    let answer = explorer.http(IN_ONE_PIECE, None, &whole).await;
-    if answer.is_none_or(|answer| answer.head.status >= 500) {
-        return;
-    }
+    let Some(expected) = explorer.http(IN_ONE_PIECE, None, &whole).await.map(|answer| answer.head.status) else { return };
     let patience = explorer.sign_of_life();
     for _ in 0..TRIES {
         let whole = http_request(explorer, http_requests);
         let Some(at) = cut_of(&whole.body) else { return };
         let cut = RawHttpRequest { sends: Sends::InTwo { at }, ..whole };
-        if explorer.http_within(IN_PIECES, &cut, patience).await.is_some() {
+        let answer = explorer.http_within(IN_PIECES, &cut, patience).await;
+        if answer.is_some_and(|answer| answer.head.status == expected) {
             return;
         }
     }

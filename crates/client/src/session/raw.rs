@@ -41,7 +41,7 @@ pub struct RawHttpRequest {
     pub sends: Sends,
 }
 
-/// How the body goes out over HTTP/1.1.
+/// How the body goes out over HTTP/1.1. In any form but the usual one it gets a connection of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sends {
     /// With its length.

@@ -155,7 +155,7 @@ impl Exchanger {
         let (exchange, _, request) = self.record(method, url, all, body.clone(), *sends);
         // What a server makes of a body in an unusual form may be left on its connection, which is closed after the response.
         let (open, _lease) = match (way, sends) {
-            (Way::Any, Sends::Chunked | Sends::InTwo { .. }) => {
+            (_, Sends::Chunked | Sends::InTwo { .. }) => {
                 let at = if let Sends::InTwo { at } = sends { *at } else { body.len() };
                 let request = request?.map(|_| CutBody::new(body.clone(), at));
                 let sent = self.pool.apart().send(request, &Progress::default()).await;
@@ -163,8 +163,8 @@ impl Exchanger {
                 let (head, body) = self.head(exchange, response);
                 (OpenExchange { head, body: Reading::Plain(body), lease: None, progress: Arc::default() }, Some(lease))
             }
-            (Way::Any, _) => (self.open(exchange, request?).await?, None),
-            (way, _) => {
+            (Way::Any, Sends::Whole) => (self.open(exchange, request?).await?, None),
+            (way, Sends::Whole) => {
                 let sent = self.pool.send_by(way, request?, &Progress::default()).await;
                 let (response, lease) = sent.inspect_err(|error| self.end(exchange, Some(error)))?;
                 let (head, body) = self.head(exchange, response);
