@@ -6,12 +6,20 @@ use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_analysis::probes::{CHUNKED_BODY, IN_ONE_PIECE, IN_PIECES};
 use mcproof_client::{RawHttpRequest, Sends, request_headers};
 use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// How long a server may take that has left requests without a response.
+const BRIEFLY: Duration = Duration::from_secs(1);
+
+fn patience(explorer: &Explorer<'_>) -> Duration {
+    if explorer.was_silent() { BRIEFLY } else { explorer.sign_of_life() }
+}
 
 /// A message cut within a character, beside the same one at once.
 pub(super) async fn take_in_pieces(explorer: &mut Explorer<'_>, http_requests: &Questions) {
     let whole = http_request(explorer, http_requests);
     let Some(expected) = explorer.http(IN_ONE_PIECE, None, &whole).await.map(|answer| answer.head.status) else { return };
-    let patience = explorer.sign_of_life();
+    let patience = patience(explorer);
     for _ in 0..TRIES {
         let whole = http_request(explorer, http_requests);
         let Some(at) = cut_of(&whole.body) else { return };
@@ -38,7 +46,7 @@ fn http_request(explorer: &Explorer<'_>, http_requests: &Questions) -> RawHttpRe
 
 /// An ordinary request whose body is in chunks.
 pub(super) async fn take_in_chunks(explorer: &mut Explorer<'_>, http_requests: &Questions) {
-    let patience = explorer.sign_of_life();
+    let patience = patience(explorer);
     for _ in 0..TRIES {
         let chunked = RawHttpRequest { sends: Sends::Chunked, ..http_requests.plain(explorer) };
         if explorer.http_within(CHUNKED_BODY, &chunked, patience).await.is_some() {

@@ -157,6 +157,8 @@ impl Exchanger {
         let (open, _lease) = match (way, sends) {
             (_, Sends::Chunked | Sends::InTwo { .. }) => {
                 let at = if let Sends::InTwo { at } = sends { *at } else { body.len() };
+                // Some servers take one connection at a time.
+                self.pool.close_idle();
                 let request = request?.map(|_| CutBody::new(body.clone(), at));
                 let sent = self.pool.apart().send(request, &Progress::default()).await;
                 let (response, lease) = sent.inspect_err(|error| self.end(exchange, Some(error)))?;

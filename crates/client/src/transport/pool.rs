@@ -167,6 +167,11 @@ impl<B: RequestBody> Pool<B> {
         Self { spelling, ..self.apart() }
     }
 
+    /// Closes the connections that wait for the next request.
+    pub(crate) fn close_idle(&self) {
+        lock(&self.idle).clear();
+    }
+
     /// Connections of their own to the same origin, for bodies of any kind.
     pub(crate) fn apart<C: RequestBody>(&self) -> Pool<C> {
         Pool {
@@ -224,7 +229,7 @@ impl<B: RequestBody> Pool<B> {
         let kept = match way {
             Way::Any => return self.send(request, progress).await,
             Way::New => {
-                lock(&self.idle).clear();
+                self.close_idle();
                 None
             }
             Way::Kept => Some(self.kept().ok_or_else(|| Broken::from("server closed the connection after its response".to_owned()))?),
