@@ -182,7 +182,7 @@ fn message_in_pieces_is_read(all: &[&ConversationView<'_>]) -> Judgment {
     others.truncate(1);
     match is_tried {
         false => Judgment::NotTried("it was not tried".into()),
-        true => Judgment::of(others, same, "even as a whole, the message got no response that tells"),
+        true => Judgment::of(others, same, "no response came that could be compared with that to the whole message"),
     }
 }
 
