@@ -37,11 +37,13 @@ mod typed;
 mod welcome;
 mod whole_file;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
 use command::{Command, inspect};
 use conversation::Watching;
 use exit::Exit;
 use settings::ColorWhen;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Test, check and monitor MCP servers
@@ -75,20 +77,22 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
-    let mut grammar = CommandLine::command();
-    let typed = match inspect::rewrite(std::env::args_os().collect(), &grammar) {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    // What is wrong with the command line is told in colors, too.
+    let color = color_of(&given);
+    settings::choose_colors(color);
+    let mut grammar = CommandLine::command().color(color.of_grammar());
+    let typed = match inspect::rewrite(given, &grammar) {
         Ok(typed) => typed,
         Err(failure) => {
             printing::report(&failure);
             return failure.exit.into();
         }
     };
-    if typed.len() < 2 && output::stdout_is_terminal() {
-        return welcome::show().map_or_else(|failure| failure.exit, |()| Exit::Passed).into();
-    }
     let parsed = grammar.try_get_matches_from_mut(&typed).and_then(|matches| CommandLine::from_arg_matches(&matches));
     let line = match parsed {
         Ok(line) => line,
+        Err(error) if lacks_command(&error) && has_only_global_flags(&typed) => return show_front_page(&mut grammar),
         // Help and version are no errors; clap knows which is which, and where each of them goes.
         Err(mut error) => {
             habits::advise(&mut error, &typed, &grammar);
@@ -105,6 +109,47 @@ fn run() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// What `--color` says, as far as that can be told before the command line is parsed. What follows `--` is of the server.
+fn color_of(given: &[OsString]) -> ColorWhen {
+    let words: Vec<&str> = given.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--").collect();
+    let value = words.iter().enumerate().find_map(|(place, word)| match *word {
+        "--color" => words.get(place + 1).copied(),
+        word => word.strip_prefix("--color="),
+    });
+    value.and_then(|value| ColorWhen::from_str(value, false).ok()).unwrap_or(ColorWhen::Auto)
+}
+
+fn lacks_command(error: &clap::Error) -> bool {
+    matches!(error.kind(), ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand)
+}
+
+/// Whether there is nothing but flags that say how any command prints.
+fn has_only_global_flags(typed: &[OsString]) -> bool {
+    let mut words = typed.iter().skip(1).map(|word| word.to_str().unwrap_or_default());
+    while let Some(word) = words.next() {
+        match word {
+            "-v" | "--verbose" => {}
+            "--color" => {
+                let _ = words.next();
+            }
+            word if word.starts_with("--color=") => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// What `mcproof` alone prints: on a terminal what to type next in this folder, elsewhere the help.
+fn show_front_page(grammar: &mut clap::Command) -> ExitCode {
+    if output::stdout_is_terminal() {
+        return welcome::show().map_or_else(|failure| failure.exit, |()| Exit::Passed).into();
+    }
+    if let Err(help) = grammar.try_get_matches_from_mut(["mcproof"]) {
+        let _ = help.print();
+    }
+    Exit::BadInput.into()
 }
 
 /// A panic is a bug of mcproof, never of the server. The guardian ends all started servers when this process is gone.
@@ -136,6 +181,21 @@ mod tests {
             let flags = help.lines().filter(|line| line.trim_start().starts_with('-')).count();
             assert!(flags <= 32, "`{} -h` lists {flags} flags; hide the rare ones from short help", command.get_name());
         }
+    }
+
+    #[test]
+    fn flags_that_say_how_to_print_count_before_the_command_line_is_parsed() {
+        let check = |line: &str, color: ColorWhen, is_bare: bool| {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!((color_of(&typed), has_only_global_flags(&typed)), (color, is_bare), "{line}");
+        };
+        check("mcproof", ColorWhen::Auto, true);
+        check("mcproof -v --color never", ColorWhen::Never, true);
+        check("mcproof --color=always --verbose", ColorWhen::Always, true);
+        check("mcproof test --color never --bogus", ColorWhen::Never, false);
+        check("mcproof --color", ColorWhen::Auto, true);
+        check("mcproof --color sometimes", ColorWhen::Auto, true);
+        check("mcproof tools -- server --color never", ColorWhen::Auto, false);
     }
 
     #[test]

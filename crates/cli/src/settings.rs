@@ -23,6 +23,17 @@ pub(crate) enum ColorWhen {
     Never,
 }
 
+impl ColorWhen {
+    /// For what the grammar of the command line prints by itself.
+    pub(crate) fn of_grammar(self) -> clap::ColorChoice {
+        match self {
+            Self::Auto => clap::ColorChoice::Auto,
+            Self::Always => clap::ColorChoice::Always,
+            Self::Never => clap::ColorChoice::Never,
+        }
+    }
+}
+
 /// Makes everything that is written from here on follow `--color`.
 pub(crate) fn choose_colors(when: ColorWhen) {
     match when {

@@ -55,6 +55,19 @@ fn in_a_pipe_it_prints_the_help_and_fails() {
 }
 
 #[test]
+fn flags_for_all_commands_change_nothing_of_the_front_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |flags: &[&str]| mcproof(folder.path()).args(flags).output().unwrap();
+    let bare = run(&[]);
+    for flags in [&["-v"][..], &["--color", "never"], &["--color=auto", "--verbose"]] {
+        let ran = run(flags);
+        assert_eq!((ran.status.code(), &ran.stdout, &ran.stderr), (Some(2), &bare.stdout, &bare.stderr), "{flags:?}");
+    }
+    let colored = |when: &str| run(&["test", "--color", when, "--bogus"]).stderr.contains(&0x1b);
+    assert_eq!(["always", "never", "auto"].map(colored), [true, false, false]);
+}
+
+#[test]
 fn words_in_another_order_get_the_right_one() {
     let folder = tempfile::tempdir().unwrap();
     let ran = mcproof(folder.path()).args(["call", "echo", "http://127.0.0.1:9/mcp", "message=hello"]).output().unwrap();

@@ -77,6 +77,17 @@ pub(crate) struct FormatArgs {
     markdown: bool,
 }
 
+impl FormatArgs {
+    /// The flag that was given, if any.
+    pub(crate) fn flag(&self) -> Option<&'static str> {
+        match (self.json, self.markdown) {
+            (true, _) => Some("--json"),
+            (false, true) => Some("--markdown"),
+            (false, false) => None,
+        }
+    }
+}
+
 /// One side as it was typed.
 enum SideSource {
     File(String),

@@ -59,6 +59,10 @@ pub(crate) struct Arguments {
 const LONGEST_NAME: usize = 200;
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    if let Some(flag) = arguments.format.flag().filter(|_| !arguments.verify) {
+        let failure = Failure::bad_input("bad-flag", format!("`{flag}` requires --verify"));
+        return Err(failure.hint("it is about the changes that --verify finds; the lock itself is a JSON file: see --output"));
+    }
     if let Some(restriction) = arguments.server.restriction()? {
         let path = &arguments.output;
         restriction.path(path, &path.display().to_string()).map_err(|refused| Failure::new(Exit::BadInput, refused))?;
