@@ -95,7 +95,7 @@ fn one_test_at_a_time_is_one_server_at_a_time() {
     // Nobody is told so who has to correct the path first.
     let ran = run_suite("server: { stdio: python3 nosuchfile.py }\ntests: [{ name: a, steps: [tools] }]\n", &["--jobs", "6"]);
     assert!(ran.stdout.contains("does not exist: check the path"), "{}", ran.stdout);
-    assert!(!ran.stdout.contains("--jobs") && !ran.stdout.contains("likely cause"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("use --jobs") && !ran.stdout.contains("likely cause"), "{}", ran.stdout);
 }
 
 #[test]

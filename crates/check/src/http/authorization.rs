@@ -61,7 +61,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     }
 }
 
-/// Whether there is an `Authorization` header or a client with a secret, from a flag or a file. An offer to sign in if the server wants it is none.
+/// Whether there is an `Authorization` header or a client with a secret, from a flag or a file. That somebody may sign in is none.
 fn are_credentials_given(check_options: &CheckOptions) -> bool {
     let is_authorization = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
     let has_header = matches!(&check_options.target, Target::Http { endpoint, .. } if endpoint.headers.iter().any(is_authorization));
