@@ -55,7 +55,7 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
     browser::take(&mut explorer, &questions).await;
     authorization::take(&mut explorer, &questions).await;
     resumption::take(&mut explorer, &questions).await;
-    sessions::take(&mut explorer, &questions).await;
+    sessions::take(&mut explorer, &questions, &refused).await;
     abort::take(&mut explorer).await;
     explorer.end().await
 }

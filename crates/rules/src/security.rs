@@ -119,6 +119,8 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
         .iter()
         .filter(|(_, attempt)| match attempt.status().unwrap_or_default() {
             403 => false,
+            // It may be refused for what it is.
+            status if attempt.subject() == "DELETE" => is_success(status),
             // Streams are optional, and may be refused for other reasons.
             400..500 if attempt.subject() == "GET" && conversation.is_over("http") && !opens_streams => false,
             400..500 => has_status,
@@ -128,7 +130,11 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
     // Both methods and several names of this machine are tried; one of each is enough to report.
     let mut wrong = wrong;
     wrong.dedup_by(|later, earlier| later.1.probed.probe == earlier.1.probed.probe);
-    let method = |attempt: &Attempt<'_, '_>| if attempt.subject() == "GET" { " of a GET" } else { "" };
+    let method = |attempt: &Attempt<'_, '_>| match attempt.subject() {
+        "GET" => " of a GET",
+        "DELETE" => " of a DELETE",
+        _ => "",
+    };
     let descriptions: Vec<String> =
         wrong.iter().map(|(what, attempt)| format!("{what}{} got {}", method(attempt), told(attempt))).collect();
     let frames = wrong.iter().flat_map(|(_, attempt)| evidence(attempt));

@@ -262,12 +262,44 @@ fn unknown_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     }
     match varied(conversation, "unknown-session") {
         Err(judgment) => judgment,
-        Ok(attempt) if attempt.status() == Some(404) => Judgment::Pass,
+        Ok(attempt) if attempt.status() == Some(404) => {
+            Judgment::from_violations(beside_posts(conversation, "unknown-session", "with a session that does not exist"))
+        }
         Ok(attempt) => {
             let message = format!("a request with a session that does not exist got {}", told(&attempt));
             Judgment::Broken(vec![Violation::new(message, evidence(&attempt))])
         }
     }
+}
+
+const ENDED_ALL_THE_SAME: &str = "the session has ended either way";
+const NO_STREAM: &str = "no stream is opened";
+
+/// What is wrong with the GET and the DELETE of a probe that get another status than 404, where a POST gets that. "It MUST respond to requests
+/// containing that session ID with HTTP 404" is about all of them.
+fn beside_posts(conversation: &ConversationView<'_>, probe: &str, how: &str) -> Vec<Violation> {
+    let opens_streams = conversation.probe("get").is_some_and(|get| is_stream(&get));
+    let violation = |attempt: Attempt<'_, '_>| {
+        let (method, status) = (attempt.http?.method, attempt.status()?);
+        let tolerance = match method {
+            // Where nobody gets a stream, its absence says nothing of sessions.
+            "GET" if !opens_streams => return None,
+            "GET" => (!is_stream(&attempt)).then_some(NO_STREAM),
+            "DELETE" => Some(ENDED_ALL_THE_SAME),
+            _ => return None,
+        };
+        // These say why by themselves.
+        if matches!(status, 401 | 403 | 404 | 405 | 429) || is_gateway(status) {
+            return None;
+        }
+        let message = format!("a {method} {how} got {}", told(&attempt));
+        Some(Violation { tolerance, ..Violation::new(message, evidence(&attempt)) })
+    };
+    conversation.probes(probe).filter_map(violation).collect()
+}
+
+fn is_stream(attempt: &Attempt<'_, '_>) -> bool {
+    attempt.status().is_some_and(is_success) && attempt.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream")
 }
 
 fn ended_gets_404(conversation: &ConversationView<'_>) -> Judgment {
@@ -284,7 +316,7 @@ fn ended_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     let unknown = conversation.probe("unknown-session").and_then(|attempt| attempt.status());
     match attempt.status() {
         None => Judgment::Untestable("there was no response".into()),
-        Some(404) => Judgment::Pass,
+        Some(404) => Judgment::from_violations(beside_posts(conversation, "deleted-session", "in an ended session")),
         Some(status) if unknown == Some(status) && !is_success(status) => {
             Judgment::Untestable(format!("ended sessions and unknown sessions both get {status}: see session-unknown-gets-404"))
         }
@@ -398,7 +430,40 @@ const NOT_REQUIRED: &str = "the specification asks for 400 only where the sessio
 
 #[cfg(test)]
 mod tests {
-    use super::weakness;
+    use super::super::{Strictness, example, find, judge_one};
+    use super::{ConversationView, weakness};
+    use mcproof_record::Judged;
+
+    #[test]
+    fn a_stream_in_a_session_that_is_not_there_is_reported() {
+        let check = |of_live: &str, of_none: &str, deleted_again: u16, expected: [bool; 2]| {
+            let session = "mcp-session-id: 1868a90c";
+            let get = |probe: &str, session: &str, got: &str| format!("@ {probe}\n> GET /mcp {session}\n< {got}\n");
+            let text = format!(
+                "@ plain\n> POST /mcp\n< 200\n@ session\n> POST /mcp\n< 200 {session}\n{}@ unknown-session\n> POST /mcp {unknown}\n< 404\n{}\
+                 @ delete\n> DELETE /mcp {session}\n< 204\n@ deleted-session\n> POST /mcp {session}\n< 404\n{}\
+                 @ deleted-session\n> DELETE /mcp {session}\n< {deleted_again}",
+                get("get", session, of_live),
+                get("unknown-session", "mcp-session-id: 0", of_none),
+                get("deleted-session", session, of_none),
+                unknown = "mcp-session-id: 0",
+            );
+            let take = example::read(&text, "http", "2025-11-25");
+            let is_broken = |rule: &str| {
+                let judged = judge_one(find(rule).unwrap(), &[ConversationView::new(&take)], Strictness::Tolerant).judged;
+                matches!(judged, Judged::Broken { .. })
+            };
+            assert_eq!(["session-unknown-gets-404", "session-ended-gets-404"].map(is_broken), expected, "{text}");
+        };
+        let stream = "200 content-type: text/event-stream";
+        check(stream, "404", 404, [false, false]);
+        check(stream, "405", 405, [false, false]);
+        check(stream, stream, 404, [true, true]);
+        check(stream, "400", 404, [true, true]);
+        check(stream, "404", 204, [false, true]);
+        // A server without streams refuses them in its own way.
+        check("406", "406", 404, [false, false]);
+    }
 
     #[test]
     fn ids_are_weak_if_they_are_short_or_hardly_differ() {

@@ -48,6 +48,7 @@ pub(crate) enum InternalDeviation {
     NotificationsHangUp,
     NullOriginWelcome,
     OriginUnchecked,
+    OriginUncheckedForDelete,
     OriginUncheckedForGet,
     /// Only the beginning of an origin is compared with the local ones.
     OriginsByTheirBeginning,
@@ -60,6 +61,8 @@ pub(crate) enum InternalDeviation {
     /// A stream that is resumed brings the messages of all streams. Only such a server gives its events ids.
     ResumesAllStreams,
     SessionsOutliveTheirEnd,
+    /// A GET opens an event stream also in a session that has ended.
+    StreamsInEndedSessions,
     /// An event stream stays open after the response.
     StreamsStayOpen,
     /// A call of `echo` asks the model, with tools, if the client declares sampling, be it without tools.

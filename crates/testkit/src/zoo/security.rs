@@ -27,6 +27,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::OriginUncheckedForGet),
     ),
     broken_server(
+        "origin-not-on-delete",
+        "ends sessions for pages of any origin",
+        "origin-is-validated",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::OriginUncheckedForDelete),
+    ),
+    broken_server(
         "origin-by-its-beginning",
         "answers pages of any origin that begins as a local one does",
         "origin-is-validated",

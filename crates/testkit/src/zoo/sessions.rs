@@ -105,6 +105,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::SessionsOutliveTheirEnd),
     ),
     broken_server(
+        "ended-session-opens-stream",
+        "opens event streams in sessions that were deleted, where nothing will ever come",
+        "session-ended-gets-404",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::StreamsInEndedSessions),
+    ),
+    broken_server(
         "missing-session-served",
         "serves requests that name no session",
         "session-missing-gets-400",

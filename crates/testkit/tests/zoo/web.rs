@@ -119,6 +119,12 @@ impl Web {
         }
         self.exchange("DELETE", "/mcp", "", b"");
         self.exchange("POST", "/mcp", kinds, &list);
+        if self.era == Era::Legacy {
+            // What a stream begins with is enough.
+            let held = self.hold("GET", "/mcp", "accept: text/event-stream\r\n");
+            held.wait_until(|text| text.contains("\r\n\r\n"));
+            self.record.push(held.end().lines().next().unwrap_or_default().to_owned());
+        }
         self.session = Some("0b7c1f52-0000-4a36-9c55-3f0e8d2a6b91".to_owned());
         self.exchange("POST", "/mcp", kinds, &list);
         self.exchange("DELETE", "/mcp", "", b"");
