@@ -64,6 +64,9 @@ pub const CHUNKED_BODY: &str = "chunked-body";
 /// A GET and a DELETE with a protocol version that does not exist.
 pub const BAD_VERSION_GET: &str = "bad-version-get";
 pub const BAD_VERSION_DELETE: &str = "bad-version-delete";
+/// A request in a session of its own, before and after connections of that session were closed early.
+pub const BEFORE_ABORT_IN_SESSION: &str = "before-abort-in-session";
+pub const AFTER_ABORT_IN_SESSION: &str = "after-abort-in-session";
 /// Of a message to an endpoint that no stream has.
 pub const UNKNOWN_STREAM: &str = "unknown-stream";
 /// A call with the input that the result before required, as a user who declines gives it.

@@ -3,10 +3,10 @@
 
 use super::answers::{death, died_of_abuse};
 use super::events::session_of;
-use super::http::{evidence, told};
+use super::http::{evidence, is_success, told};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{AttemptOutcome, ConversationView, HttpExchange, WireMessage};
-use mcproof_analysis::probes::UNKNOWN_STREAM;
+use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange, WireMessage};
+use mcproof_analysis::probes::{AFTER_ABORT_IN_SESSION, BEFORE_ABORT_IN_SESSION, UNKNOWN_STREAM};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::{OPEN_CHUNK, RESET_AT_CLOSE};
@@ -24,6 +24,8 @@ const SECURITY_WARNING: &[RequirementSource] = &[
         source: "basic/transports/streamable-http#security-%26-endpoint",
     },
 ];
+
+pub(super) const ABORT_IS_SURVIVED: &str = "http-abort-is-survived";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -72,9 +74,9 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
     Rule {
-        id: "http-abort-is-survived",
+        id: ABORT_IS_SURVIVED,
         area: Area::Http,
-        requirement: "a server survives a client that closes its connection before the response",
+        requirement: "a server and its sessions survive a client that closes its connection before the response",
         sources: &[
             RequirementSource { revisions: Revision::V2024_11_05..=Revision::V2024_11_05, level: RequirementLevel::Should, source: "" },
             RequirementSource {
@@ -91,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
         on: AppliesTo::Web,
         judge: Judge::Each(abort_is_survived),
         why: "laptops sleep and users press Ctrl-C: one client that disconnects must not affect the others",
-        remedy: "catch errors when writing to a closed connection",
+        remedy: "catch errors when writing to a closed connection, and end a session only when the client asks for it, or after a time without requests",
         ..Rule::DEFAULT
     },
     Rule {
@@ -358,14 +360,37 @@ fn abort_is_survived(conversation: &ConversationView<'_>) -> Judgment {
     let Some(after) = conversation.probes("abort-after").last() else {
         return Judgment::NotTried("no connection was closed early".into());
     };
+    let left = conversation.probes("abort").filter_map(|abort| abort.http.map(|http| http.request.id)).last();
+    let was_served = conversation.probe("before-abort-after").is_some_and(|before| before.status().is_some_and(is_success));
+    if was_served && is_refused_in_session(&after) {
+        let before = conversation.probe(BEFORE_ABORT_IN_SESSION);
+        let was_served = before.is_some_and(|before| before.status().is_some_and(is_success));
+        let again = conversation.probes(AFTER_ABORT_IN_SESSION).last().filter(|again| was_served && is_refused_in_session(again));
+        return again.map_or_else(
+            || {
+                Judgment::Untestable(
+                    "the session ended, and nothing shows that it did because of connections that were closed early".into(),
+                )
+            },
+            |again| {
+                let message =
+                    format!("connections that were closed early ended their session: the next request in it got {}", told(&again));
+                Judgment::Broken(vec![Violation::new(message, left.into_iter().chain(evidence(&again)))])
+            },
+        );
+    }
     match after.answer {
         AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. } => Judgment::Pass,
         _ => {
-            let left = conversation.probes("abort").filter_map(|abort| abort.http.map(|http| http.request.id)).last();
             let message = format!("after connections were closed early, the next request got {}", told(&after));
             Judgment::Broken(vec![Violation::new(message, left.into_iter().chain(evidence(&after)))])
         }
     }
+}
+
+fn is_refused_in_session(attempt: &Attempt<'_, '_>) -> bool {
+    let names_session = attempt.http.is_some_and(|http| http.request_header("mcp-session-id").is_some());
+    names_session && attempt.status().is_some_and(|status| matches!(status, 400 | 404 | 410))
 }
 
 fn listens_on_loopback(conversation: &ConversationView<'_>) -> Judgment {
@@ -424,6 +449,29 @@ fn says_no_buffering(conversation: &ConversationView<'_>) -> Judgment {
 mod tests {
     use super::*;
     use mcproof_analysis::example;
+
+    #[test]
+    fn a_session_that_ends_with_a_connection_is_no_chance() {
+        let check = |after: u16, of_its_own: &[(u16, u16)], expected: &str| {
+            let ask = |probe: &str, got: u16| format!("@ {probe}\n> POST /mcp mcp-session-id: 1\n< {got}\n");
+            let rounds =
+                of_its_own.iter().map(|(before, after)| ask(BEFORE_ABORT_IN_SESSION, *before) + &ask(AFTER_ABORT_IN_SESSION, *after));
+            let text = ask("before-abort-after", 200) + "@ abort!\n> POST /mcp mcp-session-id: 1\n" + &ask("abort-after", after);
+            let text = text + &rounds.collect::<String>();
+            let take = example::read(&text, "http", "2025-11-25");
+            let seen = match abort_is_survived(&ConversationView::new(&take)) {
+                Judgment::Broken(_) => "broken",
+                Judgment::Untestable(_) => "untestable",
+                _ => "other",
+            };
+            assert_eq!(seen, expected, "{text}");
+        };
+        check(404, &[(200, 404)], "broken");
+        check(404, &[(200, 200)], "untestable");
+        check(404, &[(404, 404)], "untestable");
+        check(404, &[], "untestable");
+        check(500, &[], "broken");
+    }
 
     #[test]
     fn what_nginx_takes_out_of_a_response_is_not_missed() {

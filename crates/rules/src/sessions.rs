@@ -2,6 +2,7 @@
 //! Source: 2025-03-26 to 2025-11-25, basic/transports, session management.
 
 use super::causes::GOES_ON;
+use super::connections::ABORT_IS_SURVIVED;
 use super::http::{evidence, is_success, told, varied};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{AttemptOutcome, ConversationView, HttpExchange};
@@ -21,7 +22,7 @@ const SHOULD: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: SOURCE }];
 
 /// The rules that are about sessions that end by themselves, or because of others.
-pub(super) const OF_ENDINGS: [&str; 3] = [SIDE_BY_SIDE, SPARES_OTHERS, GOES_ON];
+pub(super) const OF_ENDINGS: [&str; 4] = [SIDE_BY_SIDE, SPARES_OTHERS, GOES_ON, ABORT_IS_SURVIVED];
 const SIDE_BY_SIDE: &str = "sessions-exist-side-by-side";
 const SPARES_OTHERS: &str = "session-end-spares-others";
 const SECOND_CLIENT: &str = "second-client-is-not-5xx";

@@ -2,6 +2,7 @@
 
 use super::super::explorer::Explorer;
 use super::request_variants::Questions;
+use mcproof_analysis::probes::{AFTER_ABORT_IN_SESSION, BEFORE_ABORT_IN_SESSION};
 use mcproof_client::RawHttpRequest;
 use mcproof_protocol::{Transport, methods};
 use serde_json::{Value, json};
@@ -29,10 +30,8 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
     let mut callable: Vec<&Value> = tools.iter().filter(|tool| permission.allows(tool)).collect();
     // Those that refuse to begin without arguments are soonest done.
     callable.sort_by_key(|tool| tool.pointer("/inputSchema/required").and_then(Value::as_array).is_some_and(|names| !names.is_empty()));
-    for name in callable.into_iter().filter_map(|tool| tool.get("name").and_then(Value::as_str)).take(MOST_CALLS) {
-        leave(explorer, |explorer| call(&http_requests, explorer, name)).await;
-    }
-    leave(explorer, |explorer| http_requests.plain(explorer)).await;
+    let names: Vec<&str> = callable.into_iter().filter_map(|tool| tool.get("name")?.as_str()).take(MOST_CALLS).collect();
+    leave_each(explorer, &http_requests, &names).await;
     if explorer.kind() == Transport::Sse || !explorer.is_modern() {
         explorer.http_within("abort", &http_requests.stream(), MOMENTS[0]).await;
     }
@@ -41,6 +40,44 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
     if !explorer.is_alive_after("abort").await {
         explorer.is_alive_after("abort").await;
     }
+    if http_requests.session().is_some() && explorer.kind() == Transport::Http {
+        let http_request = http_requests.plain(explorer);
+        let answer = explorer.http("session-after-abort", None, &http_request).await;
+        if answer.is_some_and(|answer| matches!(answer.head.status, 400 | 404 | 410)) {
+            leave_in_session_of_its_own(explorer, &http_requests, &names).await;
+        }
+    }
+}
+
+/// A session may end at any time: one that has served nothing else, and ends as well, has ended for the connections that were closed.
+async fn leave_in_session_of_its_own(explorer: &mut Explorer<'_>, http_requests: &Questions, names: &[&str]) {
+    let http_request = http_requests.initialize(explorer);
+    let opened = explorer.http("session-for-abort", None, &http_request).await;
+    let Some(id) = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id")) else { return };
+    let http_requests = http_requests.in_session(id);
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    explorer.http("session-initialized", None, &http_requests.post(initialized.to_string())).await;
+    let http_request = http_requests.plain(explorer);
+    explorer.http(BEFORE_ABORT_IN_SESSION, None, &http_request).await;
+    leave_each(explorer, &http_requests, names).await;
+    sleep(NOTICES).await;
+    let http_request = http_requests.plain(explorer);
+    let mut after = explorer.http(AFTER_ABORT_IN_SESSION, None, &http_request).await;
+    if after.is_none() {
+        let http_request = http_requests.plain(explorer);
+        after = explorer.http(AFTER_ABORT_IN_SESSION, None, &http_request).await;
+    }
+    if after.is_some_and(|answer| answer.head.status < 400) {
+        explorer.http("tidy-up", None, &http_requests.bare("DELETE")).await;
+    }
+}
+
+/// Leaves a call of each tool, and a request that any server can answer.
+async fn leave_each(explorer: &mut Explorer<'_>, http_requests: &Questions, names: &[&str]) {
+    for name in names {
+        leave(explorer, |explorer| call(http_requests, explorer, name)).await;
+    }
+    leave(explorer, |explorer| http_requests.plain(explorer)).await;
 }
 
 /// A call that asks for progress: what is said on the way is written to a connection that is closed.

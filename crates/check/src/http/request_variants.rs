@@ -80,6 +80,13 @@ impl Questions {
         Self { path, headers, plain: explorer.any_method() }
     }
 
+    /// The same in another session.
+    pub(super) fn in_session(&self, id: &str) -> Self {
+        let others = self.headers.iter().filter(|(name, _)| name != "mcp-session-id").cloned();
+        let headers = others.chain([("mcp-session-id".to_owned(), id.to_owned())]).collect();
+        Self { path: self.path.clone(), headers, plain: self.plain }
+    }
+
     /// Those of a client that was not let in.
     pub(super) fn outside(explorer: &Explorer<'_>) -> Self {
         let (headers, plain) = match explorer.is_modern() {

@@ -614,6 +614,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::AbortsKill),
     ),
     broken_server(
+        "abort-ends-session",
+        "ends the session of a client that goes before it has its answer",
+        "http-abort-is-survived",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::AbortsEndSessions),
+    ),
+    broken_server(
         "listens-everywhere",
         "listens on all interfaces",
         "http-listens-on-loopback",

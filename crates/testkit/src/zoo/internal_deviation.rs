@@ -6,6 +6,8 @@
 pub(crate) enum InternalDeviation {
     /// The server exits when a client disconnects before it has its response.
     AbortsKill,
+    /// A client that disconnects before it has its response loses its session.
+    AbortsEndSessions,
     AnyTokenIsGood,
     /// The server pings the client on each stream, and returns 200 and an empty object for its responses.
     AnswersGet200,

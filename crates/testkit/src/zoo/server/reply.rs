@@ -102,6 +102,11 @@ impl Reply {
         if gone && !lasts && self.server.deviates(InternalDeviation::AbortsKill) {
             crate::zoo::deviation::die(1);
         }
+        if let Some(id) =
+            self.request.header("mcp-session-id").filter(|_| gone && self.server.deviates(InternalDeviation::AbortsEndSessions))
+        {
+            self.server.end_session(id);
+        }
     }
 
     fn begin(&self, state: &mut State, response: Response) -> Option<Sent> {
