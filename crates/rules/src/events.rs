@@ -1,7 +1,7 @@
 //! Server-sent events: how a stream is written, and what stands in it.
 //! Source: WHATWG HTML, server-sent events; 2024-11-05, basic/transports, HTTP with SSE; 2025-03-26 and later, Streamable HTTP.
 
-use super::connections::unanswered_posts;
+use super::connections::{is_abandoned, unanswered_posts};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::probes::LEGAL_FORM;
@@ -574,6 +574,54 @@ pub(super) fn session_of(exchange: &HttpExchange<'_>) -> String {
 }
 
 fn stream_ends_after_answer(conversation: &ConversationView<'_>) -> Judgment {
+    match (watched_stream_ends(conversation), other_streams_end(conversation)) {
+        (judgment @ Judgment::Broken(_), _) | (_, judgment @ Judgment::Broken(_)) => judgment,
+        (_, Judgment::Pass) => Judgment::Pass,
+        (judgment, _) => judgment,
+    }
+}
+
+const LASTS: &str = "the event stream of a request was still open a second after its response";
+
+/// The streams of all requests, by what was requested: some servers respond to calls alone with a stream. What is told late by chance is not
+/// told late each time.
+fn other_streams_end(conversation: &ConversationView<'_>) -> Judgment {
+    let debris: Vec<ExchangeId> = events(conversation).iter().filter(|read| read.is_chunk_debris()).map(|read| read.exchange.id).collect();
+    let Some(last) = conversation.frames().last() else { return Judgment::NotTried("nothing was sent".into()) };
+    let mut kinds: BTreeMap<(&str, &str), (bool, [FrameId; 2])> = BTreeMap::new();
+    for (request, answer) in conversation.requests() {
+        let (Some(answer), Some(method)) = (answer, request.method().filter(|method| *method != methods::SUBSCRIPTIONS_LISTEN)) else {
+            continue;
+        };
+        let Some(http) =
+            answer.exchange.filter(|exchange| request.exchange == Some(*exchange)).and_then(|id| conversation.exchanges.get(&id))
+        else {
+            continue;
+        };
+        let is_stream = http.media_type().as_deref() == Some("text/event-stream");
+        if !is_stream || debris.contains(&http.id) || conversation.was_cut(http) || is_abandoned(conversation, http) {
+            continue;
+        }
+        let lasts = match http.end {
+            Some((end, why)) => match waited(conversation, answer.frame.id, end.id) {
+                false if why.is_some() => continue,
+                lasts => lasts,
+            },
+            // Its end may be what was not kept.
+            None if conversation.conversation.transcript.dropped > 0 => continue,
+            None if !waited(conversation, answer.frame.id, last.id) => continue,
+            None => true,
+        };
+        let name = request.param("/name").and_then(Value::as_str).unwrap_or_default();
+        let kind = kinds.entry((method, name)).or_insert((true, [http.request.id, answer.frame.id]));
+        kind.0 &= lasts;
+    }
+    let lasting = kinds.values().find(|(lasts, _)| *lasts);
+    let violation = lasting.map(|(_, frames)| Violation::new(LASTS, *frames));
+    Judgment::of(violation.into_iter().collect(), kinds.len(), "no request was answered with a stream")
+}
+
+fn watched_stream_ends(conversation: &ConversationView<'_>) -> Judgment {
     let Some(attempt) = conversation.probe("stream-end") else { return Judgment::NotTried("no stream was waited for".into()) };
     let (Some(http), Some(answer)) = (attempt.http, attempt.answer.frame()) else {
         return Judgment::Untestable("the request whose stream was waited for got no response".into());
@@ -587,10 +635,7 @@ fn stream_ends_after_answer(conversation: &ConversationView<'_>) -> Judgment {
         Some((end, _)) if !waited(conversation, answer, end.id) => Judgment::Pass,
         None if debris.contains(&http.id) => Judgment::Untestable("the stream violates a more basic rule".into()),
         None if !waited(conversation, answer, last) => Judgment::Untestable("the conversation ended before the stream had to".into()),
-        _ => Judgment::Broken(vec![Violation::new(
-            "the event stream of a request was still open a second after its response",
-            [http.request.id, answer],
-        )]),
+        _ => Judgment::Broken(vec![Violation::new(LASTS, [http.request.id, answer])]),
     }
 }
 
@@ -694,4 +739,44 @@ fn is_odd(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> b
     };
     let message = serde_json::from_slice::<Value>(exchange.request_body);
     !is_usual || !message.is_ok_and(|message| message.get("method").is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn a_stream_that_stays_open_is_seen_wherever_it_is() {
+        let list = r#"@ stream-end
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+            ! ended"#;
+        let call = |id: u32, name: &str, end: &str| {
+            format!(
+                "\n@ call {name}\n> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{name}\"}}}}\n\
+                 < 200 content-type: text/event-stream\n< data: {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n{end}"
+            )
+        };
+        let (ended, late, open, soon) = ("! ended", "~ 1000\n! ended", "~ 1000", "~ 100");
+        let check = |calls: &[(&str, &str)], expected: &str| {
+            let calls: String = calls.iter().zip(2..).map(|((name, end), id)| call(id, name, end)).collect();
+            let take = example::read(&format!("{list}{calls}\n! note the conversation goes on"), "http", "2025-11-25");
+            let seen = match stream_ends_after_answer(&ConversationView::new(&take)) {
+                Judgment::Pass => "pass",
+                Judgment::Broken(_) => "broken",
+                _ => "not judged",
+            };
+            assert_eq!(seen, expected, "{calls}");
+        };
+        check(&[], "not judged");
+        check(&[("one", ended), ("two", ended)], "pass");
+        check(&[("one", ended), ("two", late)], "broken");
+        check(&[("one", open)], "broken");
+        check(&[("one", soon)], "not judged");
+        // What is late once says nothing.
+        check(&[("one", ended), ("one", late)], "pass");
+    }
 }

@@ -192,6 +192,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::StreamsStayOpen),
     ),
     broken_server(
+        "streams-of-calls-stay-open",
+        "does not end the event stream of a call with the answer, and those of lists only",
+        "sse-stream-ends-after-response",
+        HTTP,
+        BOTH,
+        Deviation::Internal(InternalDeviation::StreamsOfCallsStayOpen),
+    ),
+    broken_server(
         "endpoint-late",
         "says something else before it tells the endpoint",
         "sse-endpoint-comes-first",

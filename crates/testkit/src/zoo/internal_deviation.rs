@@ -65,6 +65,8 @@ pub(crate) enum InternalDeviation {
     SessionsOutliveTheirEnd,
     /// A GET opens an event stream also in a session that has ended.
     StreamsInEndedSessions,
+    /// The event stream of a call stays open after the response.
+    StreamsOfCallsStayOpen,
     /// An event stream stays open after the response.
     StreamsStayOpen,
     /// A call of `echo` asks the model, with tools, if the client declares sampling, be it without tools.

@@ -84,7 +84,9 @@ impl Reply {
         if !sent.streams {
             return Ok(sent.keeps);
         }
-        if (!answered && ended == Ended::Answered) || self.server.deviates(InternalDeviation::StreamsStayOpen) {
+        let stays_open = self.server.deviates(InternalDeviation::StreamsStayOpen)
+            || (self.server.deviates(InternalDeviation::StreamsOfCallsStayOpen) && crate::zoo::http::asks(&self.request, "tools/call"));
+        if (!answered && ended == Ended::Answered) || stays_open {
             wait_until_gone(&self.connection);
             return Ok(false);
         }
