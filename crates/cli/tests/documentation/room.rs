@@ -24,8 +24,9 @@ pub(crate) struct Ran {
 }
 
 impl Room {
-    /// `node=NAME` and `python=NAME` bring the packages of a peer, `cargo=NAME` the example that `cargo run` would build, `checkout` the
-    /// examples of the repository.
+    /// `node=NAME` and `python=NAME` bring the packages of a peer, `type=module` the `package.json` that npm made in a block that is not
+    /// run, `cargo=NAME` the example that `cargo run` would build, `checkout` the examples of the repository. A page shows a file only if
+    /// the reader has to write it.
     pub(crate) fn new(with: &[(String, String)]) -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().join("home");
@@ -49,6 +50,7 @@ impl Room {
                 "node" => {
                     symlink(present(root().join(format!("target/peers/node/{value}/node_modules")))?, page.join("node_modules")).unwrap()
                 }
+                "type" => fs::write(page.join("package.json"), format!("{{ \"type\": \"{value}\" }}\n")).unwrap(),
                 "python" => {
                     let programs = present(root().join(format!("target/peers/python/{value}/bin")))?;
                     path = format!("{path}:{}", programs.display());
