@@ -5,6 +5,7 @@
 mod peers;
 
 use peers::{Peer, root};
+use saphyr::{LoadableYamlNode as _, Yaml};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -228,7 +229,8 @@ fn nothing_is_overwritten_without_being_told_to() {
     std::fs::write(&path, "# edited\n").unwrap();
     let output = init_many(folder.path(), 1, &[]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("many-servers-env-home.mcproof.yaml already exists"), "{}", said(&output));
+    let all = "many-servers-env-home.mcproof.yaml, mcproof.schema.json, mcproof.lock, .github/workflows/mcproof.yml, ";
+    assert!(said(&output).contains(all) && said(&output).contains(" already exist; nothing was written"), "{}", said(&output));
     assert_eq!(suite(folder.path()).1, "# edited\n");
     // What is missing is added, and what was edited stays.
     let workflow = folder.path().join(".github/workflows/mcproof.yml");
@@ -261,8 +263,34 @@ fn the_forms_are_whole() {
     assert!(docker.starts_with("# syntax=docker/dockerfile:1\n"), "{docker}");
     assert!(docker.contains("COPY many-servers-env-home.mcproof.yaml ./\n"), "{docker}");
     assert!(docker.contains("RUN --mount=type=secret,id=SOME_TOKEN,env=SOME_TOKEN /opt/mcproof/bin/mcproof test many-servers"), "{docker}");
+    // Nothing says how the server is installed: its language is there, and a place for the rest.
+    let job = read(".gitlab/mcproof.yml");
+    for form in [&workflow, &job] {
+        assert!(form.contains("# review: install here") && !form.contains("# install\n"), "{form}");
+        assert_eq!(Yaml::load_from_str(form).unwrap().len(), 1, "{form}");
+    }
+    assert!(workflow.contains("actions/setup-python@v5") && job.contains("  image: python:3\n"), "{workflow}\n{job}");
     let schema: Value = serde_json::from_str(&read("mcproof.schema.json")).unwrap();
     assert!(jsonschema::validator_for(&schema).is_ok());
+}
+
+/// A fresh clone has what is in the repository, and no more.
+#[test]
+fn the_forms_install_what_the_project_names() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("requirements.txt"), "mcp\n").unwrap();
+    let output = init_many(folder.path(), 0, &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let note = "for CI: the jobs install the server with `pip install -r requirements.txt`; set the variable MCPROOF_REPOSITORY";
+    assert!(said(&output).contains(note), "{}", said(&output));
+    for (form, step) in [(".github/workflows/mcproof.yml", "          pip install"), (".gitlab/mcproof.yml", "    - pip install")] {
+        let text = std::fs::read_to_string(folder.path().join(form)).unwrap();
+        assert!(text.contains(&format!("{step} -r requirements.txt\n")) && !text.contains("review"), "{text}");
+        assert_eq!(Yaml::load_from_str(&text).unwrap().len(), 1, "{text}");
+    }
+    // The jobs are there already.
+    std::fs::remove_file(folder.path().join("mcproof.lock")).unwrap();
+    assert!(!said(&init_many(folder.path(), 0, &[])).contains("for CI"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `mcproof init TARGET`: writes a first suite and CI configuration from a running server.
 
 mod files;
+mod install;
 
 use crate::contracts::{self, CaptureExtent, ClientArgs, Contracts};
 use crate::conversation::{self, Watching};
@@ -12,7 +13,8 @@ use crate::starter::{self, BaseEnvironment, Exploration, Explored, ServerSection
 use crate::status::Status;
 use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::{output, printing, settings};
-use files::{Planned, Scaffold};
+use files::{Planned, Scaffold, Written};
+use install::Installation;
 use mcproof_analysis::diagnosis::{evidence, of_list_failure};
 use mcproof_check::Permission;
 use mcproof_client::redaction::Redactor;
@@ -117,6 +119,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     ];
     output::talk("locking the contract for each client kind …\n");
     let mut exit = Exit::Passed;
+    let installation = install::find(&arguments.dir, resolved.target.command());
     let locked = match lock(arguments, &resolved, &reaching, watching) {
         Ok(Ok(locked)) => if_stable(locked, resolved, watching),
         Ok(Err(exit)) => Ok(Err(exit)),
@@ -134,13 +137,17 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     };
     let verifies = locked.as_ref().is_some_and(|locked| locked.can_be_verified);
     planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "contract of the server".into() }));
-    planned.extend(files::scaffold(&arguments.dir, &Scaffold { suite: &suite_file, variables: &reaching.variables, verifies }));
+    let scaffold = Scaffold { suite: &suite_file, variables: &reaching.variables, verifies, installation: &installation };
+    planned.extend(files::scaffold(&arguments.dir, &scaffold));
     planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
-    let told = files::write(&arguments.dir, &planned, arguments.force)?;
-    output::show(&told)?;
+    let written = files::write(&arguments.dir, &planned, arguments.force)?;
+    output::show(&written.told)?;
     if !reaching.variables.is_empty() {
         let names = reaching.variables.join(", ");
         output::talk(&format!("set {names} before `mcproof test`: the values are not written to any file\n"));
+    }
+    if let Some(note) = before_the_push(&written, &installation) {
+        output::talk(&note);
     }
     let folder =
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
@@ -245,6 +252,24 @@ impl Arguments {
         let url = self.target.as_deref().filter(|target| target.contains("://") && !self.server.command.is_empty())?;
         Some(Started { url, command: &self.server.command, env: &self.server.env })
     }
+}
+
+/// What the jobs need from the user; nothing if they were there already.
+fn before_the_push(written: &Written, installation: &Installation) -> Option<String> {
+    let forms = [files::ON_GITHUB, files::ON_GITLAB];
+    let new: Vec<&str> = forms.into_iter().filter(|form| written.paths.iter().any(|path| path == Path::new(form))).collect();
+    if new.is_empty() {
+        return None;
+    }
+    let mut text = String::from("for CI: ");
+    if let Some(commands) = installation.shown() {
+        text += &format!("the jobs install the server with {commands}; ");
+    }
+    if installation.to_review {
+        text += &format!("put what installs the server in the place of `# review` in {}; ", new.join(" and "));
+    }
+    text += "set the variable MCPROOF_REPOSITORY of the repository to the URL of the sources of mcproof\n";
+    Some(text)
 }
 
 fn described(suite: &StarterSuite) -> String {

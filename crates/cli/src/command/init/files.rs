@@ -1,5 +1,6 @@
 //! Writes the files around a suite, and over no existing file without `--force`. Knows formats and directories, no servers.
 
+use super::install::Installation;
 use crate::failure::Failure;
 use crate::whole_file;
 use std::fmt::Write as _;
@@ -13,9 +14,16 @@ const WORKFLOW: &str = include_str!("workflow.yml");
 const GITLAB: &str = include_str!("gitlab.yml");
 const DOCKER: &str = include_str!("docker.txt");
 const PRE_COMMIT: &str = include_str!("pre-commit.yaml");
+/// Where the forms for GitHub and GitLab install the server, and the image of the latter.
+const INSTALL_ON_GITHUB: &str = "      # install\n";
+const INSTALL_ON_GITLAB: &str = "    # install\n";
+const IMAGE: &str = "IMAGE";
 /// The parts of the forms that verify the lock.
 const VERIFY_ON_GITHUB: &str = "      - name: Verify the contract\n        run: mcproof lock --verify --deny breaking\n";
 const VERIFY_ON_GITLAB: &str = "    - mcproof lock --verify --deny breaking\n";
+/// The forms that run the tests in CI.
+pub(super) const ON_GITHUB: &str = ".github/workflows/mcproof.yml";
+pub(super) const ON_GITLAB: &str = ".gitlab/mcproof.yml";
 /// The path of the hook, unless other hooks exist.
 const PRE_COMMIT_FILE: &str = ".pre-commit-config.yaml";
 /// The line by which our own one is known.
@@ -36,6 +44,16 @@ pub(super) struct Scaffold<'a> {
     pub(super) variables: &'a [String],
     /// Whether the lock is verified, too.
     pub(super) verifies: bool,
+    /// What has to be there before the server starts.
+    pub(super) installation: &'a Installation,
+}
+
+/// What was written.
+pub(super) struct Written {
+    /// A line about each file.
+    pub(super) told: String,
+    /// Below the folder.
+    pub(super) paths: Vec<PathBuf>,
 }
 
 /// What runs the suite: on GitHub, on GitLab, in a build of an image, before a commit.
@@ -58,9 +76,12 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
         true => form.to_owned(),
         false => form.replace(VERIFY_ON_GITHUB, "").replace(VERIFY_ON_GITLAB, ""),
     };
+    let installation = scaffold.installation;
+    let workflow = verified(WORKFLOW).replace("      # secrets\n", &secrets).replace(INSTALL_ON_GITHUB, &installation.github());
+    let job = verified(GITLAB).replace(IMAGE, installation.image()).replace(INSTALL_ON_GITLAB, &installation.gitlab());
     vec![
-        planned(".github/workflows/mcproof.yml", verified(WORKFLOW).replace("      # secrets\n", &secrets), "runs the tests on GitHub"),
-        planned(".gitlab/mcproof.yml", verified(GITLAB), "runs the tests on GitLab, if .gitlab-ci.yml includes it"),
+        planned(ON_GITHUB, workflow, "runs the tests on GitHub"),
+        planned(ON_GITLAB, job, "runs the tests on GitLab, if .gitlab-ci.yml includes it"),
         planned(
             "mcproof.Dockerfile",
             syntax.to_owned() + &DOCKER.replace("SUITE.mcproof.yaml", scaffold.suite).replace("RUN_SECRETS ", &mounts),
@@ -70,18 +91,17 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
     ]
 }
 
-/// Writes the files, and gives a line about each. Those that exist stay as they are; if there is nothing to add, that is an error.
-pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Result<String, Failure> {
+/// Writes the files, and tells about each. Those that exist stay as they are; if there is nothing to add, that is an error.
+pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Result<Written, Failure> {
     let cannot =
         |path: &Path, error: std::io::Error| Failure::bad_input("cannot-write", format!("cannot write {}: {error}", path.display()));
     let stays = |file: &Planned| !overwrite && file.is_in_the_way(folder);
-    let kept: Vec<String> = planned.iter().filter(|file| stays(file)).map(|file| file.path.display().to_string()).collect();
-    if !kept.is_empty() && planned.iter().all(|file| folder.join(&file.path).symlink_metadata().is_ok()) {
-        let verb = if kept.len() == 1 { "exists" } else { "exist" };
-        let message = format!("{} already {verb}; nothing was written", kept.join(", "));
+    if planned.iter().any(stays) && planned.iter().all(|file| folder.join(&file.path).symlink_metadata().is_ok()) {
+        let all: Vec<String> = planned.iter().map(|file| file.path.display().to_string()).collect();
+        let message = format!("{} already exist; nothing was written", all.join(", "));
         return Err(Failure::bad_input("file-exists", message).hint("--force overwrites, --dir FOLDER writes somewhere else"));
     }
-    let mut told = String::new();
+    let (mut told, mut paths) = (String::new(), Vec::new());
     for file in planned {
         let path = folder.join(&file.path);
         if stays(file) {
@@ -92,8 +112,9 @@ pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Resu
         fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
         whole_file::write(&path, &file.text).map_err(|error| cannot(&path, error))?;
         writeln!(told, "{}: {}", path.display(), file.about).expect("a String takes all text");
+        paths.push(file.path.clone());
     }
-    Ok(told)
+    Ok(Written { told, paths })
 }
 
 impl Planned {
