@@ -267,7 +267,13 @@ async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let subscribed = explorer.send_request("subscribe", Some(uri), methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })).await;
     if matches!(subscribed, Some(Ok(_))) {
         sleep(HOLD).await;
-        explorer.send_request(SUBSCRIBE_AGAIN, Some(uri), methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })).await;
+        let again = explorer.send_request(SUBSCRIBE_AGAIN, Some(uri), methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })).await;
+        explorer.send_request("unsubscribe", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
+        // Some servers count subscriptions.
+        if matches!(again, Some(Ok(_))) {
+            explorer.send_request("unsubscribe-again", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
+        }
+        return;
     }
     explorer.send_request("unsubscribe", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
 }

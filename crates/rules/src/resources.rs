@@ -4,13 +4,14 @@
 use super::calls::is_refused_as_unknown;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::served::{Served, served};
-use super::{Attempt, AttemptOutcome, ConversationView};
+use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
 use mcproof_analysis::probes::SUBSCRIBE_AGAIN;
 use mcproof_protocol::{error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
+use std::time::Duration;
 use url::Url;
 
 pub(super) const RULES: &[Rule] = &[
@@ -89,12 +90,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-update-is-subscribed",
         area: Area::Resources,
-        requirement: "a client gets updates of resources that it has subscribed to, and of no others",
+        requirement: "a client gets updates of resources that it has subscribed to and not unsubscribed from, and of no others",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(updates_are_subscribed),
         why: "clients ignore an update of what they do not watch, and never learn of the one that they wait for",
-        remedy: "store the URIs that each session has subscribed to, and send `notifications/resources/updated` with one of them, or with one \
-                 below it",
+        remedy: "store the URIs that each session has subscribed to until it unsubscribes, and send `notifications/resources/updated` with one \
+                 of them, or with one below it",
         ..Rule::DEFAULT
     },
     Rule {
@@ -203,12 +204,16 @@ fn updates_are_subscribed(conversation: &ConversationView<'_>) -> Judgment {
         seen += 1;
         // What is below a resource is one of its parts.
         let is_of =
-            |(asked, watched): &(FrameId, &str)| *asked < update.frame.id && (uri.starts_with(watched) || is_or_is_below(uri, watched));
-        if !subscribed.iter().any(is_of) {
-            violations.push(Violation::new(
-                format!("`{}` for `{uri}` was sent, but the client has not subscribed to it", methods::notifications::RESOURCES_UPDATED),
-                [update.frame.id],
-            ));
+            |(asked, watched): &&(FrameId, &str)| *asked < update.frame.id && (uri.starts_with(watched) || is_or_is_below(uri, watched));
+        let of: Vec<&str> = subscribed.iter().filter(is_of).map(|(_, watched)| *watched).collect();
+        let ended: Vec<FrameId> = of.iter().filter_map(|watched| end_of_subscription(conversation, watched, update)).collect();
+        let method = methods::notifications::RESOURCES_UPDATED;
+        if of.is_empty() {
+            let message = format!("`{method}` for `{uri}` was sent, but the client has not subscribed to it");
+            violations.push(Violation::new(message, [update.frame.id]));
+        } else if let (Some(end), true) = (ended.iter().max(), ended.len() == of.len()) {
+            let message = format!("`{method}` for `{uri}` was sent, but the client had unsubscribed from it");
+            violations.push(Violation::new(message, [*end, update.frame.id]));
         }
     }
     violations.truncate(1);
@@ -216,6 +221,29 @@ fn updates_are_subscribed(conversation: &ConversationView<'_>) -> Judgment {
         0 => Judgment::NotApplicable("the server sent no update of a resource".into()),
         _ => Judgment::from_violations(violations),
     }
+}
+
+/// The request that ended a subscription, if that was long before an update. Each subscription has to be ended, as some servers count them;
+/// and what was under way in the server when it responded may still come.
+fn end_of_subscription(conversation: &ConversationView<'_>, watched: &str, update: &WireMessage<'_>) -> Option<FrameId> {
+    let of = move |method: &'static str| {
+        let requests = conversation.requests().filter(move |(request, _)| request.method() == Some(method));
+        requests.filter(move |(request, _)| {
+            request.param("/uri").and_then(Value::as_str) == Some(watched) && request.frame.id < update.frame.id
+        })
+    };
+    let subscriptions =
+        of(methods::RESOURCES_SUBSCRIBE).filter(|(_, answer)| answer.is_none_or(|answer| answer.value.get("error").is_none()));
+    let (count, last) = subscriptions.fold((0, None), |(count, _), (request, _)| (count + 1, Some(request.frame.id)));
+    let ends: Vec<_> = of(methods::RESOURCES_UNSUBSCRIBE).filter_map(|(request, answer)| Some((request.frame.id, answer?))).collect();
+    let has_result = ends.iter().any(|(_, answer)| answer.value.get("result").is_some());
+    let (end, answer) = ends.last().filter(|(end, _)| has_result && ends.len() >= count && last.is_none_or(|last| last < *end))?;
+    // What has a stream of its own may be read later.
+    let under_way = Duration::from_millis(if conversation.is_over("http") { 500 } else { 50 });
+    let is_late = answer.frame.id < update.frame.id && conversation.elapsed(answer.frame.id, update.frame.id)? >= under_way;
+    let mut later = conversation.requests().filter(|(request, _)| request.frame.id > *end).filter_map(|(_, answer)| answer);
+    let went_on = later.any(|later| later.frame.id > answer.frame.id && later.frame.id < update.frame.id);
+    (is_late && went_on).then_some(*end)
 }
 
 /// Whether a URI equals the other one, or names something below it; `file:///a` and `file:///a/` are the same, as are spellings
@@ -419,6 +447,34 @@ mod tests {
         check("resource-subscription-works", &subscribed(r#""result":{}"#), "pass");
         check("resource-subscription-works", &subscribed(&error(-32602)), "pass");
         check("resource-subscription-works", &subscribed(&error(-32603)), "broken");
+    }
+
+    #[test]
+    fn updates_end_with_their_subscription() {
+        let request = |id: u32, method: &str| {
+            let params = r#"{"uri":"demo://a"}"#;
+            format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+        };
+        let result = |id: u32| format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+        let asked = |id: u32, method: &str| request(id, method) + "\n" + &result(id) + "\n";
+        let (subscribe, unsubscribe) = ("resources/subscribe", "resources/unsubscribe");
+        let update = r#"< {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"demo://a"}}"#;
+        let check = |before: &str, is_broken: bool| {
+            let take = example::read(&format!("{before}{update}"), "stdio", "2025-11-25");
+            let judged = updates_are_subscribed(&ConversationView::new(&take));
+            assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{before}: {judged:?}");
+        };
+        let (begun, ended) = (asked(1, subscribe), asked(2, unsubscribe));
+        let later = asked(9, "ping") + "~ 60\n";
+        check(&begun, false);
+        check(&format!("{begun}{ended}{later}"), true);
+        // It may have been under way.
+        check(&format!("{begun}{ended}{}", asked(9, "ping")), false);
+        check(&format!("{begun}{ended}~ 60\n"), false);
+        check(&format!("{begun}{ended}{}{later}", asked(3, subscribe)), false);
+        // A server may count subscriptions.
+        check(&format!("{begun}{}{ended}{later}", asked(3, subscribe)), false);
+        check(&format!("{begun}{}{ended}{}{later}", asked(3, subscribe), asked(4, unsubscribe)), true);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use super::changes::{accept, is_error, refuse};
 use super::deviation::Deviation;
 use super::server::notification;
-use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, broken_server};
+use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, PIPES, broken_server};
 use serde_json::{Value, json};
+use std::thread::sleep;
+use std::time::Duration;
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
     broken_server(
@@ -108,6 +110,27 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Outgoing(|received, message| match received.method() == "resources/subscribe" && !is_error(&message) {
             true => vec![notification("notifications/resources/updated", json!({ "uri": "zoo://gate/opening-hours" })), message],
             false => vec![message],
+        }),
+    ),
+    broken_server(
+        "updates-after-unsubscribe",
+        "tells of changes of a resource after its client has unsubscribed from it",
+        "resource-update-is-subscribed",
+        PIPES,
+        LEGACY,
+        Deviation::Extra(|received| {
+            let mut memory = received.server.memory();
+            if received.method() == "resources/unsubscribe" {
+                *memory = json!({ "uri": received.params()["uri"], "later": 0 });
+            } else if received.method() == "tools/list" && memory["uri"].is_string() {
+                memory["later"] = json!(memory["later"].as_u64().unwrap_or_default() + 1);
+                if memory["later"] == 3 {
+                    // Longer than anything is under way.
+                    sleep(Duration::from_millis(120));
+                    return vec![notification("notifications/resources/updated", json!({ "uri": memory["uri"] }))];
+                }
+            }
+            Vec::new()
         }),
     ),
     broken_server(

@@ -191,6 +191,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
         let as_task = json!({ "name": "echo", "arguments": { "text": "a" }, "task": { "ttl": 1000 } });
         steps.push(Step::Send(request("tools/call", as_task)));
         steps.push(Step::Send(request("server/discover", json!({}))));
+        steps.push(Step::Send(request("resources/unsubscribe", json!({ "uri": "zoo://notes" }))));
         steps.push(Step::Send(json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {} })));
         steps.push(Step::Send(json!({ "jsonrpc": "2.0", "id": "without params", "method": "tools/list" })));
         steps.push(Step::Send(request("tools/list", json!({ "_meta": { "progressToken": "list" } }))));
