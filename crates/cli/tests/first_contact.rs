@@ -47,6 +47,41 @@ fn without_arguments_it_says_what_to_type_in_this_folder() {
 }
 
 #[test]
+fn each_page_is_listed_by_a_name_that_opens_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = |words: &[&str]| {
+        let ran = mcproof(folder.path()).arg("help").args(words).output().unwrap();
+        assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let list = help(&[]);
+    let pages = list.lines().skip_while(|line| *line != "Tutorials").take_while(|line| *line != "Commands");
+    for line in pages.filter(|line| line.starts_with("  ")) {
+        let (name, title) = line.trim().split_once(' ').unwrap();
+        let shown = help(&[name]);
+        assert_eq!(shown.lines().next().unwrap().replace('`', ""), title.trim().replace('`', ""), "mcproof help {name}");
+    }
+    assert!(list.contains("\n  guide/check ") && list.contains("\n  glossary "), "{list}");
+    assert!(help(&["rules"]).contains("stdio-only-messages-on-stdout"));
+}
+
+#[test]
+fn a_search_finds_pages_flags_and_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, expected) in [
+        ("suppress a rule", "mcproof help guide/check  "),
+        ("--lost-response", "mcproof check --help  "),
+        ("confusable", "mcproof explain tool-names-are-not-confusable  "),
+    ] {
+        let ran = mcproof(folder.path()).args(["help", "-s", words]).output().unwrap();
+        let text = String::from_utf8(ran.stdout).unwrap();
+        assert!(text.lines().any(|line| line.starts_with(expected)), "{words}:\n{text}");
+    }
+    let ran = mcproof(folder.path()).args(["help", "-s", "zebra", "xylophone"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2), "{ran:?}");
+}
+
+#[test]
 fn in_a_pipe_it_prints_the_help_and_fails() {
     let folder = tempfile::tempdir().unwrap();
     let ran = mcproof(folder.path()).output().unwrap();

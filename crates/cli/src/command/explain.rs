@@ -28,14 +28,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let mut selected = rules::select(&arguments.rules, &[]).map_err(super::check::unknown_rule)?;
-    if arguments.rules.is_empty() {
-        // A check leaves them out unless it is asked for hosts; whoever reads all rules wants them, too.
-        let hosts = rules::of_hosts(&[]).map_err(super::check::unknown_rule)?;
-        let new: Vec<_> = hosts.into_iter().filter(|rule| selected.iter().all(|known| known.id != rule.id)).collect();
-        selected.extend(new);
-    }
-    let pages: Vec<RulePage> = selected.iter().map(|rule| rule.page()).collect();
+    let pages = selected(&arguments.rules)?;
     if let Some(folder) = &arguments.output {
         write(folder, &pages).map_err(|error| Failure::cannot_write(folder, &error))?;
     } else if arguments.json {
@@ -43,15 +36,35 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         text.push(b'\n');
         output::data(&text)?;
     } else if arguments.rules.is_empty() && !arguments.all {
-        let style = settings::style();
-        // Whoever searches the list in a pipe has to find the ends of the laws, too.
-        let width = if output::stdout_is_terminal() { style.width } else { usize::from(u16::MAX) };
-        output::show(&explain::list(&pages, &Style { width, ..style }))?;
+        output::show(&list(&pages))?;
     } else {
         let text: Vec<String> = pages.iter().map(|page| explain::terminal(page, &settings::style())).collect();
         output::show(&text.join("\n"))?;
     }
     Ok(Exit::Passed)
+}
+
+/// All rules, one a line.
+pub(super) fn listing() -> Result<String, Failure> {
+    Ok(list(&selected(&[])?))
+}
+
+fn selected(names: &[String]) -> Result<Vec<RulePage>, Failure> {
+    let mut selected = rules::select(names, &[]).map_err(super::check::unknown_rule)?;
+    if names.is_empty() {
+        // A check leaves them out unless it is asked for hosts; whoever reads all rules wants them, too.
+        let hosts = rules::of_hosts(&[]).map_err(super::check::unknown_rule)?;
+        let new: Vec<_> = hosts.into_iter().filter(|rule| selected.iter().all(|known| known.id != rule.id)).collect();
+        selected.extend(new);
+    }
+    Ok(selected.iter().map(|rule| rule.page()).collect())
+}
+
+fn list(pages: &[RulePage]) -> String {
+    let style = settings::style();
+    // Whoever searches the list in a pipe has to find the ends of the laws, too.
+    let width = if output::stdout_is_terminal() { style.width } else { usize::from(u16::MAX) };
+    explain::list(pages, &Style { width, ..style })
 }
 
 fn write(folder: &Path, pages: &[RulePage]) -> std::io::Result<()> {

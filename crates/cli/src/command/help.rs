@@ -4,9 +4,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
 use clap::Command;
-use mcproof_guide::{Found, Search, TOPICS, Topic, find, render, search, suggest};
+use mcproof_guide::{Document, Found, Search, TOPICS, Topic, find, pages, render, search, suggest};
+use mcproof_record::RulePage;
 use mcproof_report::{Style, explain};
 use mcproof_rules as rules;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// Show the help of a command, or a page of the documentation
@@ -22,7 +24,7 @@ pub(crate) struct Arguments {
     /// Command, page or rule [default: list all pages and commands]
     #[arg(value_name = "TOPIC")]
     topic: Vec<String>,
-    /// List the lines of all pages that contain these words
+    /// List the lines of all pages, commands and rules that contain these words
     #[arg(short, long, value_name = "WORDS", num_args = 1.., allow_hyphen_values = true, conflicts_with = "topic")]
     search: Vec<String>,
 }
@@ -32,14 +34,14 @@ const MOST_FOUND: usize = 40;
 
 pub(crate) fn run(arguments: &Arguments, mut grammar: Command) -> Result<Exit, Failure> {
     let style = settings::style();
-    if !arguments.search.is_empty() {
-        return searched(&arguments.search, &style);
-    }
-    let Some(first) = arguments.topic.first() else {
+    let Some(first) = arguments.topic.first().or(arguments.search.first()) else {
         output::show(&listing(&grammar, &style))?;
         return Ok(Exit::Passed);
     };
     grammar.build();
+    if !arguments.search.is_empty() {
+        return searched(&arguments.search, &grammar, &style);
+    }
     if let Some(command) = subcommand(&mut grammar, &arguments.topic)? {
         let mut text = command.render_long_help().ansi().to_string();
         if let Some(topic) = find(first) {
@@ -52,6 +54,8 @@ pub(crate) fn run(arguments: &Arguments, mut grammar: Command) -> Result<Exit, F
     let typed = arguments.topic.join("-");
     if let Some(topic) = find(&typed) {
         output::show(&render(topic.text, &style))?;
+    } else if typed == "rules" {
+        output::show(&super::explain::listing()?)?;
     } else if let Ok([rule]) = rules::select(std::slice::from_ref(first), &[]).as_deref() {
         output::show(&explain::terminal(&rule.page(), &style))?;
     } else {
@@ -89,20 +93,25 @@ fn unknown(typed: &str, grammar: &Command) -> Failure {
 fn listing(grammar: &Command, style: &Style) -> String {
     let mut text = String::from("Usage: mcproof help [TOPIC]\n");
     let mut section = "";
-    let widest = TOPICS.iter().map(|topic| topic.name.len()).max().unwrap_or_default();
+    // The name of a command shows its help, not the page.
+    let name = |topic: &Topic| match grammar.find_subcommand(topic.name) {
+        Some(_) => topic.path(),
+        None => topic.name.to_owned(),
+    };
+    let widest = TOPICS.iter().map(|topic| name(topic).len()).max().unwrap_or_default();
     let row = |text: &mut String, name: &str, about: &str| writeln!(text, "  {name:<widest$}  {about}").expect("a String takes all text");
     for topic in TOPICS {
         if topic.section != section {
             section = topic.section;
             write!(text, "\n{}\n", heading(style, title(section))).expect("a String takes all text");
         }
-        row(&mut text, topic.name, topic.title());
+        row(&mut text, &name(topic), topic.title());
     }
     write!(text, "\n{}\n", heading(style, "Commands")).expect("a String takes all text");
     for command in grammar.get_subcommands().filter(|command| !command.is_hide_set()) {
         row(&mut text, command.get_name(), &command.get_about().map(ToString::to_string).unwrap_or_default());
     }
-    text += "\nSearch the pages with `mcproof help -s WORDS`; explain a rule of `check` with `mcproof explain RULE`.\n";
+    text += "\nSearch the pages, commands and rules with `mcproof help -s WORDS`; explain a rule of `check` with `mcproof explain RULE`.\n";
     text
 }
 
@@ -122,33 +131,64 @@ fn heading(style: &Style, text: &str) -> String {
     }
 }
 
-fn searched(words: &[String], style: &Style) -> Result<Exit, Failure> {
-    let found = match search(words) {
+/// The help of each command that is listed, and the explanation of each rule, as texts to search.
+fn commands_and_rules(grammar: &Command) -> Vec<Document<'static>> {
+    let mut documents = Vec::new();
+    let mut known = HashSet::new();
+    add_commands(&mut documents, &mut known, grammar, "mcproof");
+    for rule in rules::all() {
+        let RulePage { id, requirement, why, remedy, .. } = rule.page();
+        let text = format!("{requirement}\n{why}\n{remedy}\n");
+        documents.push(Document { command: format!("mcproof explain {id}"), title: id.into(), text: text.into() });
+    }
+    documents
+}
+
+/// A flag that several commands share is found in the first one.
+fn add_commands(documents: &mut Vec<Document<'static>>, known: &mut HashSet<String>, command: &Command, path: &str) {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let long = [command.get_long_about(), command.get_after_help()].into_iter().flatten().map(ToString::to_string);
+    let mut lines: Vec<String> = long.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        let name = argument.get_long().map_or_else(|| argument.get_id().to_string(), |long| format!("--{long}"));
+        let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+        lines.push(format!("{name}  {}", help.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+    lines.retain(|line| known.insert(line.clone()));
+    documents.push(Document { command: format!("{path} --help"), title: about.into(), text: lines.join("\n").into() });
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
+        add_commands(documents, known, inner, &format!("{path} {}", inner.get_name()));
+    }
+}
+
+fn searched(words: &[String], grammar: &Command, style: &Style) -> Result<Exit, Failure> {
+    let (pages, others) = (pages(), commands_and_rules(grammar));
+    let found = match search(words, &pages, &others) {
         Search::Lines(found) => found,
-        Search::Pages(pages) if pages.is_empty() => {
-            let message = format!("no page contains `{}`", mcproof_report::escape(&words.join(" ")));
+        Search::Documents(documents) if documents.is_empty() => {
+            let message = format!("no page, command or rule contains `{}`", mcproof_report::escape(&words.join(" ")));
             return Err(Failure::bad_input("nothing-found", message).hint("use fewer words, or list all pages with `mcproof help`"));
         }
-        Search::Pages(pages) => {
-            let widest = pages.iter().map(|topic| topic.path().len()).max().unwrap_or_default();
+        Search::Documents(documents) => {
+            let widest = documents.iter().map(|document| document.command.len()).max().unwrap_or_default();
             let mut text = String::from("No line contains all of these words. Pages that contain most of them:\n\n");
-            for topic in pages {
-                writeln!(text, "mcproof help {:<widest$}  {}", topic.path(), heading(style, topic.title()))
-                    .expect("a String takes all text");
+            for Document { command, title, .. } in documents {
+                writeln!(text, "{command:<widest$}  {}", heading(style, title)).expect("a String takes all text");
             }
             output::show(&text)?;
             return Ok(Exit::Passed);
         }
     };
     let mut text = String::new();
-    let mut last: Option<&Topic> = None;
-    for Found { topic, heading: above, line } in found.iter().take(MOST_FOUND) {
-        if last != Some(topic) {
-            let gap = if last.is_some() { "\n" } else { "" };
-            writeln!(text, "{gap}mcproof help {}  {}", topic.path(), heading(style, topic.title())).expect("a String takes all text");
-            last = Some(topic);
+    let mut last = "";
+    for Found { document, heading: above, line } in found.iter().take(MOST_FOUND) {
+        let Document { command, title, .. } = document;
+        if last != command {
+            let gap = if last.is_empty() { "" } else { "\n" };
+            writeln!(text, "{gap}{command}  {}", heading(style, title)).expect("a String takes all text");
+            last = command;
         }
-        let place = if *above == topic.title() || line.starts_with(above) { String::new() } else { format!("{above}: ") };
+        let place = if *above == title || line.starts_with(above) { String::new() } else { format!("{above}: ") };
         let line: String = format!("  {place}{line}").chars().take(style.width).collect();
         writeln!(text, "{}", line.trim_end()).expect("a String takes all text");
     }
