@@ -138,7 +138,7 @@ fn commands_and_rules(grammar: &Command) -> Vec<Document<'static>> {
     add_commands(&mut documents, &mut known, grammar, "mcproof");
     for rule in rules::all() {
         let RulePage { id, requirement, why, remedy, .. } = rule.page();
-        let text = format!("{requirement}\n{why}\n{remedy}\n");
+        let text = format!("# {id}\n{requirement}\n{why}\n{remedy}\n");
         documents.push(Document { command: format!("mcproof explain {id}"), title: id.into(), text: text.into() });
     }
     documents
@@ -155,7 +155,7 @@ fn add_commands(documents: &mut Vec<Document<'static>>, known: &mut HashSet<Stri
         lines.push(format!("{name}  {}", help.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     lines.retain(|line| known.insert(line.clone()));
-    documents.push(Document { command: format!("{path} --help"), title: about.into(), text: lines.join("\n").into() });
+    documents.push(Document { command: format!("{path} --help"), text: format!("# {about}\n{}", lines.join("\n")).into(), title: about.into() });
     for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
         add_commands(documents, known, inner, &format!("{path} {}", inner.get_name()));
     }
