@@ -61,10 +61,12 @@ pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// `cmd` for `command`: the first letter, then some of the others in their order.
+/// The beginning, or `cmd` for `command`: the first letter, then some of the others in their order. Most words can be picked from a long name.
 fn abbreviates(typed: &str, candidate: &str) -> bool {
     let mut letters = candidate.chars();
+    let is_long = candidate.chars().count() > 3 * typed.chars().count();
     typed.chars().count() > 2
+        && (!is_long || candidate.starts_with(typed))
         && typed.chars().next() == candidate.chars().next()
         && typed.chars().all(|letter| letters.any(|other| other == letter))
 }
@@ -96,6 +98,8 @@ mod tests {
         check("cmd", Some("command"));
         check("cdw", Some("cwd"));
         check("banana", None);
+        assert_eq!(did_you_mean("nope", ["notification-gets-no-response"]), None);
+        assert_eq!(did_you_mean("auth", ["authorization-is-checked"]), Some("authorization-is-checked"));
         check("x", None);
         check("", None);
     }

@@ -17,9 +17,11 @@ pub struct UnknownRule {
 
 impl UnknownRule {
     pub fn diagnostic(&self) -> Diagnostic {
+        let family = |rule: &&Rule| rule.id.strip_prefix(self.typed.as_str()).is_some_and(|rest| rest.starts_with('-'));
         let hint = match self.near {
+            _ if all().filter(family).nth(1).is_some() => format!("did you mean the rules `{}-*`?", self.typed),
             Some(near) => format!("did you mean `{near}`?"),
-            None => "list all rules with `mcproof explain`".into(),
+            None => format!("areas: {}; list their rules with `mcproof explain`", Area::EVERY.map(Area::name).join(", ")),
         };
         Diagnostic::error("unknown-rule", self.to_string()).hint(hint)
     }
@@ -202,6 +204,10 @@ mod tests {
         assert_eq!(of_hosts(&[]).unwrap().len(), ids("hosts", "").len() + LIMITS_OF_HOSTS.len());
         let unknown = select(&words("server-strats"), &[]).err().unwrap();
         assert_eq!((unknown.typed.as_str(), unknown.near), ("server-strats", Some("server-starts")));
+        let hint = |typed: &str| select(&words(typed), &[]).err().unwrap().diagnostic().hint.unwrap_or_default();
+        assert_eq!(hint("authorization"), "did you mean the rules `authorization-*`?");
+        assert_eq!(hint("securty"), "did you mean `security`?");
+        assert!(hint("nope").starts_with("areas: lifecycle, jsonrpc, stdio, "), "{}", hint("nope"));
         let flood = select(&words(&"*é".repeat(1 << 20)), &[]).err().unwrap();
         assert_eq!((flood.typed.chars().count(), flood.near), (LONGEST + 1, None));
     }

@@ -18,7 +18,7 @@ use mcproof_record::{
     Transcript,
 };
 use mcproof_report::{Repeat, diagnostic, escape};
-use mcproof_rules::{self as rules, RepeatedTools, Strictness, UnknownRule, hosts};
+use mcproof_rules::{self as rules, Area, RepeatedTools, Strictness, UnknownRule, hosts};
 use mcproof_trace::{Trace, TraceLine, TraceRoom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
 #[command(next_help_heading = "Rules")]
 struct RuleArgs {
     /// Judge only these rules: ids, areas, or globs such as `cors-*`; separate with commas, or repeat
-    #[arg(long, value_name = "RULES")]
+    #[arg(long, value_name = "RULES", long_help = only_help())]
     only: Vec<String>,
     /// Skip these rules; as for --only
     #[arg(long, value_name = "RULES")]
@@ -102,6 +102,13 @@ struct RuleArgs {
     /// Judge the conversations of an earlier check, saved with --trace or --reporter json, without a server
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "replica"], hide_short_help = true)]
     replay: Option<PathBuf>,
+}
+
+fn only_help() -> String {
+    let areas = Area::EVERY.map(Area::name).join(", ");
+    format!(
+        "Judge only these rules: ids, areas, or globs such as `cors-*`; separate with commas, or repeat\n\nAreas: {areas}. `mcproof explain` lists the rules of each."
+    )
 }
 
 /// The rules that judge calls which were repeated.

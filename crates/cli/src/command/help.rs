@@ -155,7 +155,11 @@ fn add_commands(documents: &mut Vec<Document<'static>>, known: &mut HashSet<Stri
         lines.push(format!("{name}  {}", help.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     lines.retain(|line| known.insert(line.clone()));
-    documents.push(Document { command: format!("{path} --help"), text: format!("# {about}\n{}", lines.join("\n")).into(), title: about.into() });
+    documents.push(Document {
+        command: format!("{path} --help"),
+        text: format!("# {about}\n{}", lines.join("\n")).into(),
+        title: about.into(),
+    });
     for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
         add_commands(documents, known, inner, &format!("{path} {}", inner.get_name()));
     }
