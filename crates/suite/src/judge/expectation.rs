@@ -42,7 +42,11 @@ pub fn mismatch(what: &str, differences: Vec<Difference>, actual: &Value) -> Opt
         1 => format!("{what} does not match"),
         count => format!("{what} does not match in {count} places"),
     };
-    Some(Diagnostic { differences, actual: Some(pretty(actual)), ..Diagnostic::error("unexpected-value", message) })
+    // Paths of `save` may begin with it.
+    let begins_above = |difference: &Difference| difference.path == "result" || difference.path.starts_with("result.");
+    let hint = (actual.get("result").is_none() && differences.iter().any(begins_above))
+        .then(|| format!("the {what} is compared without a `result` around it: leave out this key"));
+    Some(Diagnostic { differences, actual: Some(pretty(actual)), hint, ..Diagnostic::error("unexpected-value", message) })
 }
 
 /// Indented JSON, cut where nobody reads on.
@@ -81,6 +85,17 @@ mod tests {
         check(json!("${a}"), json!(7), Some(json!({ "a": 7 })), &[]);
         check(json!({ "k".repeat(2000): 1 }), json!({ "k".repeat(2000): 1 }), None, &[]);
         check(json!("a\u{7f}\n\t\"ä"), json!("a\u{7f}\n\t\"ä"), None, &[]);
+    }
+
+    #[test]
+    fn a_result_around_the_payload_is_told() {
+        let hint = |expectation: Value, value: Value| {
+            expect(&expectation, &Payload::of(value), "response", None).unwrap().and_then(|found| found.hint).unwrap_or_default()
+        };
+        let leave_out = "the response is compared without a `result` around it: leave out this key";
+        assert_eq!(hint(json!({ "result": { "tools": [] } }), json!({ "tools": [] })), leave_out);
+        assert_eq!(hint(json!({ "result": 1 }), json!({ "result": 2 })), "");
+        assert_eq!(hint(json!({ "a": 1 }), json!({ "b": 2 })), "");
     }
 
     #[test]

@@ -191,7 +191,7 @@ pub(super) const EXIT: Key<StepDraft> = Key {
 
 pub(super) const SAVE: Key<StepDraft> = Key {
     name: "save",
-    doc: "saves parts of the response for later steps: variable name to path, such as `order: id`",
+    doc: "saves parts of the response for later steps: variable name to path in what `expect` matches, such as `order: id`; a path that begins with `result.` leads into the raw result, such as `result._meta.key`",
     shape: Shape::Texts,
     presence: Presence::Optional,
     read: |reader, node, draft| {
