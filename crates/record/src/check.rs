@@ -307,7 +307,11 @@ impl Baseline {
     #[must_use]
     pub fn renewed(&self, report: &CheckReport) -> Self {
         let accept = |(rule_result, finding): (&RuleResult, &Finding)| {
-            let known = self.accepted.iter().find(|known| known.rule == rule_result.rule && known.message == finding.message);
+            let is_same = |known: &&Acceptance| known.rule == rule_result.rule && known.message == finding.message;
+            let is_alike = |known: &&Acceptance| {
+                known.rule == rule_result.rule && without_numbers(&known.message) == without_numbers(&finding.message)
+            };
+            let known = self.accepted.iter().find(is_same).or_else(|| self.accepted.iter().find(is_alike));
             let reason = known.map(|known| known.reason.clone()).unwrap_or_default();
             Acceptance { rule: rule_result.rule.clone(), message: finding.message.clone(), reason }
         };
@@ -393,6 +397,15 @@ mod tests {
             rules: vec![rule_result],
             conversations: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_reason_stays_when_only_numbers_of_the_finding_change() {
+        let accepted = vec![Acceptance { rule: "r".into(), message: "3 requests took 2.5 s".into(), reason: "known".into() }];
+        let baseline = Baseline { version: crate::FORMAT_VERSION, accepted };
+        let reason = |message: &str| baseline.renewed(&report(message)).accepted[0].reason.clone();
+        assert_eq!(reason("4 requests took 1.5 s"), "known");
+        assert_eq!(reason("4 responses took 1.5 s"), "");
     }
 
     #[test]
