@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     let mut trials: Vec<Trial> = pages().into_iter().map(|path| Trial::test(name(&path), move || check(&path))).collect();
     trials.push(Trial::test("generated_pages_are_up_to_date", generated_pages_are_up_to_date));
     trials.push(Trial::test("every_key_of_suites_is_in_an_example", every_key_of_suites_is_in_an_example));
+    trials.push(Trial::test("every_schema_is_in_the_table_of_formats", every_schema_is_in_the_table_of_formats));
     trials.push(Trial::test("the_readme_is_short", the_readme_is_short));
     trials.push(Trial::test("output_is_compared", || matching::tests().map_err(Failed::from)));
     let mut arguments = Arguments::from_args();
@@ -104,6 +105,15 @@ fn every_key_of_suites_is_in_an_example() -> Result<(), Failed> {
         missing.extend(table.rows.iter().filter(|row| !is_used(row.key)).map(|row| format!("{file}: no `{}`", row.key)));
     }
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n").into()) }
+}
+
+fn every_schema_is_in_the_table_of_formats() -> Result<(), Failed> {
+    let help = Command::new(env!("CARGO_BIN_EXE_mcproof")).args(["schema", "--help"]).output()?;
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let names: Vec<&str> = help.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split_once(':')).map(|(name, _)| name).collect();
+    let page = std::fs::read_to_string(root().join("docs/reference/formats.md"))?;
+    let missing: Vec<&str> = names.iter().copied().filter(|name| !page.contains(&format!("\n| `{name}` |"))).collect();
+    if names.contains(&"suite") && missing.is_empty() { Ok(()) } else { Err(format!("{missing:?} of {names:?}").into()) }
 }
 
 fn the_readme_is_short() -> Result<(), Failed> {
