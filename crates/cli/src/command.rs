@@ -162,7 +162,7 @@ impl Command {
             Self::Mock(arguments) => mock::run(arguments),
             Self::Doctor(arguments) => doctor::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),
-            Self::Completions(arguments) => completions::run(arguments, grammar()),
+            Self::Completions(arguments) => completions::run(arguments, &grammar()),
             Self::Upgrade(arguments) => upgrade::run(arguments),
             Self::Licenses(arguments) => licenses::run(arguments),
             Self::Help(arguments) => help::run(arguments, grammar()),

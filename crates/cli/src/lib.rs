@@ -17,6 +17,7 @@ mod habits;
 mod last_run;
 mod network;
 mod oddities;
+mod offered;
 mod one_shot;
 mod output;
 mod present;

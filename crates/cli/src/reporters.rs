@@ -5,6 +5,7 @@ mod checked;
 mod destination;
 
 use crate::failure::Failure;
+use crate::offered::offered;
 use crate::{output, settings, suggest};
 use destination::Destination;
 use mcproof_record::{Diagnostic, Event};
@@ -30,7 +31,7 @@ pub(crate) struct ReporterArgs {
     ///
     /// Reporters: terminal, agent, json, junit, tap, github, html, and for `check` also sarif. The terminal reporter is added if no other
     /// reporter writes to stdout.
-    #[arg(long = "reporter", value_name = "NAME[=FILE]", value_parser = parse)]
+    #[arg(long = "reporter", value_name = "NAME[=FILE]", value_parser = offered(parse, names), hide_possible_values = true)]
     reporters: Vec<ReporterSpec>,
     /// Print JSON on stdout, as --reporter json: one event per line, or one document for `check`
     #[arg(long)]
@@ -183,6 +184,10 @@ fn all(settled: impl Iterator<Item = Written>) -> Written {
 pub(crate) enum Written {
     All,
     Incompletely,
+}
+
+fn names() -> Vec<String> {
+    FORMS.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 fn parse(text: &str) -> Result<ReporterSpec, String> {

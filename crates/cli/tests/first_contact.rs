@@ -167,11 +167,30 @@ fn the_doctor_finds_what_is_configured_and_does_not_work() {
 fn a_shell_takes_its_completions() {
     let folder = tempfile::tempdir().unwrap();
     let own = env!("CARGO_BIN_EXE_mcproof");
-    let script = format!(
-        "source <({own} completions bash); COMP_WORDS=(mcproof che); COMP_CWORD=1; _mcproof mcproof che mcproof; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    );
-    let ran = Command::new("bash").current_dir(folder.path()).args(["-c", &script]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&ran.stdout), "check\n", "{ran:?}");
+    // The words after `mcproof`, of which the last one is completed.
+    let completed = |words: &[&str]| -> Vec<String> {
+        let (last, before) = words.split_last().unwrap();
+        let previous = before.last().unwrap_or(&"mcproof");
+        let script = format!(
+            "source <({own} completions bash); COMP_WORDS=(mcproof {} '{last}'); COMP_CWORD={}; _mcproof mcproof '{last}' {previous}; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            before.join(" "),
+            words.len(),
+        );
+        let ran = Command::new("bash").current_dir(folder.path()).args(["-c", &script]).output().unwrap();
+        String::from_utf8(ran.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    assert_eq!(completed(&["che"]), ["check"]);
+    assert_eq!(completed(&["help", "log"]), ["login"]);
+    assert_eq!(completed(&["help", "guide/c"]), ["guide/check"]);
+    assert!(completed(&["explain", "tool-"]).contains(&"tool-has-annotations".to_owned()));
+    assert_eq!(completed(&["check", "--only", "poi"]), ["poisoning"]);
+    assert_eq!(completed(&["test", "--reporter", "j"]), ["json", "junit"]);
+    assert_eq!(completed(&["proxy", "install", "cu"]), ["cursor"]);
+    let all = completed(&[""]);
+    assert!(all.iter().any(|name| name == "check") && all.iter().all(|name| name != "man" && name != "reference"), "{all:?}");
+    // They are offered, and not demanded; the help has no list of them.
+    let help = mcproof(folder.path()).args(["help", "explain"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&help.stdout).contains("tool-has-annotations"), "{help:?}");
     let man = mcproof(folder.path()).args(["man", "pages"]).status().unwrap();
     assert!(man.success());
     assert!(std::fs::read_to_string(folder.path().join("pages/mcproof-check.1")).unwrap().contains("MCP specification"));

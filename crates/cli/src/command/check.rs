@@ -4,12 +4,14 @@ use crate::conversation::{self, Interrupts, Watching};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::offered::{Offered, offered};
 use crate::reporters::{ReporterArgs, Written};
 use crate::status::Status;
 use crate::target::{TargetArgs, Words};
 use crate::typed::Typed;
 use crate::{output, recording, settings, whole_file};
 use clap::Args as _;
+use clap::builder::StringValueParser;
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_check::{Budget, CheckOptions, Explored, Permission, RepeatedCalls, explore};
 use mcproof_client::redaction::Redactor;
@@ -62,10 +64,10 @@ pub(crate) struct Arguments {
 #[command(next_help_heading = "Rules")]
 struct RuleArgs {
     /// Judge only these rules: ids, areas, or globs such as `cors-*`; separate with commas, or repeat
-    #[arg(long, value_name = "RULES", long_help = only_help())]
+    #[arg(long, value_name = "RULES", long_help = only_help(), value_parser = rule_names(), hide_possible_values = true)]
     only: Vec<String>,
     /// Skip these rules; as for --only
-    #[arg(long, value_name = "RULES")]
+    #[arg(long, value_name = "RULES", value_parser = rule_names(), hide_possible_values = true)]
     skip: Vec<String>,
     /// Treat warnings as failures
     ///
@@ -102,6 +104,10 @@ struct RuleArgs {
     /// Judge the conversations of an earlier check, saved with --trace or --reporter json, without a server
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "replica"], hide_short_help = true)]
     replay: Option<PathBuf>,
+}
+
+fn rule_names() -> Offered<StringValueParser> {
+    offered(StringValueParser::new(), super::explain::names)
 }
 
 fn only_help() -> String {

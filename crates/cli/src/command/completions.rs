@@ -12,18 +12,27 @@ use std::{fs, io};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof completions bash > ~/.local/share/bash-completion/completions/mcproof
-  mcproof completions zsh > ~/.zfunc/_mcproof                     with fpath+=~/.zfunc before compinit
-  mcproof completions fish > ~/.config/fish/completions/mcproof.fish")]
+  mcproof completions zsh > ~/.zfunc/_mcproof
+  mcproof completions fish > ~/.config/fish/completions/mcproof.fish
+
+For zsh, ~/.zshrc needs `fpath+=~/.zfunc` before `compinit`.")]
 pub(crate) struct Arguments {
     /// Shell to complete for
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments, mut grammar: Command) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &Arguments, grammar: &Command) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    generate(arguments.shell, &mut grammar, "mcproof", &mut script);
+    generate(arguments.shell, &mut without_hidden(grammar), "mcproof", &mut script);
     output::data(&script)?;
     Ok(Exit::Passed)
+}
+
+/// The commands that are listed: a shell would offer the others as well.
+fn without_hidden(grammar: &Command) -> Command {
+    let listed = grammar.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let root = Command::new("mcproof").version(env!("CARGO_PKG_VERSION")).propagate_version(true).disable_help_subcommand(true);
+    root.args(grammar.get_arguments().cloned()).subcommands(listed)
 }
 
 /// Write the man pages, one for each command

@@ -2,11 +2,12 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::offered::offered;
 use crate::{output, settings, whole_file};
+use clap::builder::StringValueParser;
 use mcproof_record::RulePage;
 use mcproof_report::{Style, explain};
-use mcproof_rules as rules;
-use mcproof_rules::requirements;
+use mcproof_rules::{self as rules, Area, requirements};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Rule ids, areas, or globs such as `cors-*` [default: list all rules]
-    #[arg(value_name = "RULE")]
+    #[arg(value_name = "RULE", value_parser = offered(StringValueParser::new(), names), hide_possible_values = true)]
     rules: Vec<String>,
     /// Explain every rule
     #[arg(long, conflicts_with = "rules")]
@@ -25,6 +26,11 @@ pub(crate) struct Arguments {
     /// Write a Markdown page for each rule, an index, and the requirements of the specification to this directory
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+/// All areas and rules.
+pub(super) fn names() -> Vec<String> {
+    Area::EVERY.iter().map(|area| area.name().to_owned()).chain(rules::all().map(|rule| rule.id.to_owned())).collect()
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {

@@ -2,8 +2,10 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{output, settings};
-use clap::Command;
+use crate::offered::offered;
+use crate::{CommandLine, output, settings};
+use clap::builder::StringValueParser;
+use clap::{Command, CommandFactory as _};
 use mcproof_guide::{Document, Found, Search, TOPICS, Topic, find, pages, render, search, suggest};
 use mcproof_record::RulePage;
 use mcproof_report::{Style, explain};
@@ -22,7 +24,7 @@ use std::fmt::Write as _;
   mcproof help -s login             find the pages that mention a login")]
 pub(crate) struct Arguments {
     /// Command, page or rule [default: list all pages and commands]
-    #[arg(value_name = "TOPIC")]
+    #[arg(value_name = "TOPIC", value_parser = offered(StringValueParser::new(), topics), hide_possible_values = true)]
     topic: Vec<String>,
     /// List the lines of all pages, commands and rules that contain these words
     #[arg(short, long, value_name = "WORDS", num_args = 1.., allow_hyphen_values = true, conflicts_with = "topic")]
@@ -31,6 +33,18 @@ pub(crate) struct Arguments {
 
 /// Lines that a search prints; more would hide the best ones.
 const MOST_FOUND: usize = 40;
+
+/// The names in the list.
+fn topics() -> Vec<String> {
+    let grammar = CommandLine::command();
+    let commands = grammar.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| command.get_name().to_owned());
+    TOPICS.iter().map(|topic| listed_name(topic, &grammar)).chain(commands).collect()
+}
+
+/// The name of a command shows its help, not the page.
+fn listed_name(topic: &Topic, grammar: &Command) -> String {
+    if grammar.find_subcommand(topic.name).is_some() { topic.path() } else { topic.name.to_owned() }
+}
 
 pub(crate) fn run(arguments: &Arguments, mut grammar: Command) -> Result<Exit, Failure> {
     let style = settings::style();
@@ -93,19 +107,14 @@ fn unknown(typed: &str, grammar: &Command) -> Failure {
 fn listing(grammar: &Command, style: &Style) -> String {
     let mut text = String::from("Usage: mcproof help [TOPIC]\n");
     let mut section = "";
-    // The name of a command shows its help, not the page.
-    let name = |topic: &Topic| match grammar.find_subcommand(topic.name) {
-        Some(_) => topic.path(),
-        None => topic.name.to_owned(),
-    };
-    let widest = TOPICS.iter().map(|topic| name(topic).len()).max().unwrap_or_default();
+    let widest = TOPICS.iter().map(|topic| listed_name(topic, grammar).len()).max().unwrap_or_default();
     let row = |text: &mut String, name: &str, about: &str| writeln!(text, "  {name:<widest$}  {about}").expect("a String takes all text");
     for topic in TOPICS {
         if topic.section != section {
             section = topic.section;
             write!(text, "\n{}\n", heading(style, title(section))).expect("a String takes all text");
         }
-        row(&mut text, &name(topic), topic.title());
+        row(&mut text, &listed_name(topic, grammar), topic.title());
     }
     write!(text, "\n{}\n", heading(style, "Commands")).expect("a String takes all text");
     for command in grammar.get_subcommands().filter(|command| !command.is_hide_set()) {

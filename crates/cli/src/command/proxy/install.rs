@@ -2,7 +2,9 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::offered::offered;
 use crate::{output, settings, suggest};
+use clap::builder::StringValueParser;
 use mcproof_hosts::{Edit, Host, Places, ServerChange, backup_of, difference, edit, read, replace};
 use mcproof_report::{escape, escape_block};
 use mcproof_system::machine::{HOME_VARIABLE, config_folder};
@@ -23,6 +25,7 @@ pub(crate) enum Action {
 #[derive(Debug, clap::Args)]
 pub(crate) struct HostArgs {
     /// claude-desktop, claude-code, cursor, vscode, windsurf, zed, goose, or project (.mcp.json)
+    #[arg(value_parser = offered(StringValueParser::new(), hosts), hide_possible_values = true)]
     host: Option<String>,
     /// Names of servers [default: all]
     servers: Vec<String>,
@@ -32,6 +35,10 @@ pub(crate) struct HostArgs {
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
+}
+
+fn hosts() -> Vec<String> {
+    Host::ALL.map(|host| host.name().to_owned()).to_vec()
 }
 
 pub(super) fn run(action: &Action) -> Result<Exit, Failure> {
