@@ -16,7 +16,14 @@ declare global {
 
 expect.extend(matchers);
 
-const witnesses = new WeakMap<object, Witness>();
+/** An attempt of a test. With `retry` and `repeats` a test has several, and vitest keeps the errors of all of them together. */
+interface Attempt {
+  witness: Witness;
+  /** How many errors there were before it. */
+  earlier: number;
+}
+
+const attempts = new WeakMap<object, Attempt>();
 
 // A worker outlives a vitest that is killed, until its test is done. What it has started does not: nobody reads the verdict.
 if (process.channel) {
@@ -25,10 +32,11 @@ if (process.channel) {
 
 beforeEach(({ task, onTestFailed, onTestFinished }) => {
   const witness = new Witness();
-  witnesses.set(task, witness);
+  const earlier = task.result?.errors?.length ?? 0;
+  attempts.set(task, { witness, earlier });
   onTestFinished(() => witness.end());
   onTestFailed(async () => {
-    const errors = task.result?.errors ?? [];
+    const errors = task.result?.errors?.slice(earlier) ?? [];
     const [first] = errors;
     if (!first || errors.some((error) => showsWire(error.message))) {
       return;
@@ -42,9 +50,10 @@ beforeEach(({ task, onTestFailed, onTestFinished }) => {
 
 // Registered before all others, and so the last to run: clients that hooks close are closed by now.
 afterEach(async ({ task }) => {
-  const fault = await witnesses.get(task)?.fault();
-  // The test's own failure comes first.
-  if (fault && task.result?.state !== "fail" && !task.result?.errors?.length) {
+  const attempt = attempts.get(task);
+  const fault = await attempt?.witness.fault();
+  // The failure of the test itself comes first.
+  if (fault && (task.result?.errors?.length ?? 0) === attempt?.earlier) {
     throw fault;
   }
 });

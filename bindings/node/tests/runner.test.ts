@@ -64,6 +64,15 @@ it("a fault on the wire fails the vitest test that it came in", async () => {
   expectFaults(text, "FAIL  failing/faults.test.ts > ");
 });
 
+it("a fault on the wire fails each attempt of a vitest test", async () => {
+  const { text, code } = await output(start("vitest", { filter: "failing/retried" }));
+  expect(code, text).toBe(1);
+  expect(text).toContain("Tests  3 failed | 1 passed");
+  // Each of the three attempts, the second attempt, and each of the two repetitions.
+  expect(text.match(/McproofError: the server wrote a line on stdout/g), text).toHaveLength(6);
+  expect(text).toContain("expected 1 to be 2");
+});
+
 it("a fault on the wire fails the jest test that it came in", async () => {
   const { text, code } = await output(start("jest", { filter: "failing/faults" }));
   expect(code, text).toBe(1);
