@@ -1,4 +1,5 @@
 // One session with a server: what tests call. Each method is one request to the engine.
+import { callBack, toError } from "./callback.js";
 import { Drive, type RequestOptions } from "./drive.js";
 import { McproofError, type Diagnostic, type RpcError } from "./errors.js";
 import { encode, type Expectation } from "./expectation.js";
@@ -91,7 +92,12 @@ export class Client {
   /** Something was on the wire since the last judgement. */
   #talked = true;
   /** What was found at the end, for the hook that runs after the test. */
-  #foundAtClose: McproofError | undefined;
+  #foundAtClose: Error | undefined;
+  /** What a handler of the test threw, which nobody has been told yet. */
+  #thrown: Error | undefined;
+  readonly #threw = (error: unknown): void => {
+    this.#thrown ??= toError(error);
+  };
   readonly #failed = (error: McproofError): void => {
     this.#unanswered ||= error.kind === "unanswered" || error.kind === "cancelled";
   };
@@ -275,7 +281,10 @@ export class Client {
     return error ? { ...given, error } : given;
   }
 
-  /** Calls `handler` with the params of each notification of this method; returns what ends that. */
+  /**
+   * Calls `handler` with the params of each notification of this method; returns what ends that. What it throws fails the call that waits
+   * for its response, or else the next one, or the end of the session.
+   */
   onNotification(method: string, handler: Callback): () => void {
     const handlers = this.#handlers.get(method) ?? new Set();
     this.#handlers.set(method, handlers.add(handler));
@@ -346,15 +355,16 @@ export class Client {
     });
   }
 
-  async #close(): Promise<{ ended: Ended; fault: McproofError | undefined }> {
+  async #close(): Promise<{ ended: Ended; fault: Error | undefined }> {
     try {
       // Who has ended has ended all sessions: nothing is left to close.
       if (this.#drive.ended) {
-        return { ended: {}, fault: undefined };
+        return { ended: {}, fault: this.#takeThrown() };
       }
       await this.#settle();
       const ended = await this.#drive.request<Ended>("close", { session: this.#session });
-      return { ended, fault: await this.#judge(ended.faults ?? []) };
+      const fault = await this.#judge(ended.faults ?? []);
+      return { ended, fault: this.#takeThrown() ?? fault };
     } finally {
       closed(this);
       this.#drive.forget(this.#session);
@@ -362,13 +372,18 @@ export class Client {
   }
 
   /** What is wrong on the wire and has not been told yet, if this client does not allow it. Each is told once. */
-  async newFault(): Promise<McproofError | undefined> {
+  async newFault(): Promise<Error | undefined> {
     if (this.#closing) {
       await this.#closing.catch(() => undefined);
       const found = this.#foundAtClose;
       this.#foundAtClose = undefined;
       return found;
     }
+    const fault = await this.#newFaultOnWire();
+    return this.#takeThrown() ?? fault;
+  }
+
+  async #newFaultOnWire(): Promise<McproofError | undefined> {
     if (this.#allowsFaults || !this.#opened || this.#drive.ended) {
       return undefined;
     }
@@ -442,7 +457,18 @@ export class Client {
     if (maxMs !== undefined) request["max_ms"] = maxMs;
     if (meta !== undefined) request["meta"] = meta;
     if (onProgress) request["progress"] = true;
-    const more: RequestOptions = { signal, progress: onProgress && ((progress) => onProgress(progress as unknown as Progress)), read, failed: method === "wait" ? undefined : this.#failed };
+    const more: RequestOptions = {
+      signal,
+      progress: onProgress && ((progress) => callBack(onProgress as Callback, progress as unknown as Progress, this.#threw)),
+      read: (answer) => {
+        const thrown = this.#takeThrown();
+        if (thrown) {
+          throw thrown;
+        }
+        return read ? read(answer) : answer;
+      },
+      failed: method === "wait" ? undefined : this.#failed,
+    };
     return this.#drive.request<T>(method, request, more);
   }
 
@@ -459,6 +485,13 @@ export class Client {
   #answer<Result>(answer: RawAnswer): Answer<Result> {
     const { result, elapsed_ms: elapsedMs, frame, http } = answer;
     return { result: result as Result, elapsedMs, frame, ...(http && { http }) } as Answer<Result>;
+  }
+
+  /** What a handler of the test threw; each is told once. */
+  #takeThrown(): Error | undefined {
+    const thrown = this.#thrown;
+    this.#thrown = undefined;
+    return thrown;
   }
 
   /** Notes which frame both the response and the raw result in it are. */
@@ -509,7 +542,7 @@ export class Client {
     } else if (method === "session/notification") {
       this.#lastFrame = Math.max(this.#lastFrame ?? 0, params["frame"] as number);
       for (const handler of this.#handlers.get(params["method"] as string) ?? []) {
-        handler(params["params"]);
+        callBack(handler, params["params"], this.#threw);
       }
     }
   }

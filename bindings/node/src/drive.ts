@@ -17,11 +17,11 @@ export interface Listener {
 
 export interface RequestOptions {
   signal?: AbortSignal | undefined;
-  /** Told what the server says about the progress of this request. */
+  /** Told what the server says about the progress of this request. Throws nothing. */
   progress?: ((progress: Json) => void) | undefined;
   /** Told of a failure before the caller is. */
   failed?: ((error: McproofError) => void) | undefined;
-  /** What is made of the result, without one more promise for it. */
+  /** What is made of the result, without one more promise for it. What it throws fails the request. */
   read?: ((result: any) => unknown) | undefined;
 }
 
@@ -207,7 +207,11 @@ export class Drive {
       pending.reject(fromDrive(message["error"] as RpcError));
     } else {
       const result = message["result"];
-      pending.resolve(pending.read ? pending.read(result) : result);
+      try {
+        pending.resolve(pending.read ? pending.read(result) : result);
+      } catch (error) {
+        pending.reject(error as Error);
+      }
     }
   }
 

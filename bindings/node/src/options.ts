@@ -38,6 +38,7 @@ export interface CallOptions {
   timeoutMs?: number;
   /** How long progress of the server may extend the wait, in all. */
   maxMs?: number;
+  /** What it throws fails the call. */
   onProgress?: (progress: Progress) => void;
   /** Sent as `_meta`. */
   meta?: Record<string, unknown>;

@@ -137,6 +137,27 @@ describe("what a server asks and says unasked", () => {
   });
 });
 
+describe("a handler that throws", () => {
+  const unexpected = (): never => {
+    throw new Error("not expected");
+  };
+  const later = async (): Promise<never> => unexpected();
+
+  it.each([unexpected, later])("fails the call whose progress it is told, %#", async (onProgress) => {
+    const client = await start(calculator1());
+    await expect(client.call("count", {}, { onProgress })).rejects.toThrow("not expected");
+    expect((await client.call("divide", { a: 1, b: 2 })).text).toBe("0.5");
+  });
+
+  it("fails the call during which a notification comes, and no other", async () => {
+    const client = await start(calculator1());
+    const end = client.onNotification("notifications/message", unexpected);
+    await expect(client.call("count", {}, { onProgress: () => undefined })).rejects.toThrow("not expected");
+    end();
+    expect((await client.call("divide", { a: 1, b: 2 })).text).toBe("0.5");
+  });
+});
+
 describe("a request that fails", () => {
   it("with a JSON-RPC error has the server's code, and shows the wire", async () => {
     const client = await start(["node", script("server-stdio")]);
