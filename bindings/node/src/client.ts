@@ -39,6 +39,9 @@ type Params = Record<string, unknown>;
 /** What a server that is quick to answer needs to say what else it has to say. */
 const SETTLING_MS = 500;
 
+/** That a request fails does not say that the server may end. */
+const END_EXPECTED = "a test that expects the end of its server has to look at `client.ended`";
+
 /** What succeeds without a response of the server. */
 const SILENT = new Set(["answers", "check", "expect", "notify", "wait"]);
 
@@ -87,7 +90,7 @@ export class Client {
   /** How many faults have been told. */
   #faultsTold = 0;
   #endTold = false;
-  /** A request got no response, of which the test was told, with the end of the server if that is why. */
+  /** The last request got no response: the server is not asked what else it has to say. */
   #unanswered = false;
   /** Something was on the wire since the last judgement. */
   #talked = true;
@@ -405,10 +408,11 @@ export class Client {
     const faults = found.slice(this.#faultsTold);
     this.#faultsTold = Math.max(this.#faultsTold, found.length);
     // A server at a URL may have been started by a command that ends in good order.
-    const unasked = this.#exit && !this.#endTold && !this.#unanswered && (this.#opened?.transport === "stdio" || this.#exit.code !== 0);
+    const unasked = this.#exit && !this.#endTold && (this.#opened?.transport === "stdio" || this.#exit.code !== 0);
     if (unasked) {
       this.#endTold = true;
-      faults.push({ code: "server-exited", severity: "error", message: `${this.#ended}, after its last response` });
+      const when = this.#unanswered ? "instead of sending a response" : "after its last response";
+      faults.push({ code: "server-exited", severity: "error", message: `${this.#ended}, ${when}`, hint: END_EXPECTED });
     }
     const [first] = faults;
     if (this.#allowsFaults || !first) {

@@ -60,7 +60,7 @@ it("a failing jest test shows the frames of its session", async () => {
 it("a fault on the wire fails the vitest test that it came in", async () => {
   const { text, code } = await output(start("vitest", { filter: "failing/faults" }));
   expect(code, text).toBe(1);
-  expect(text).toContain("Tests  7 failed | 5 passed");
+  expect(text).toContain("Tests  8 failed | 5 passed");
   expectFaults(text, "FAIL  failing/faults.test.ts > ");
 });
 
@@ -76,12 +76,12 @@ it("a fault on the wire fails each attempt of a vitest test", async () => {
 it("a fault on the wire fails the jest test that it came in", async () => {
   const { text, code } = await output(start("jest", { filter: "failing/faults" }));
   expect(code, text).toBe(1);
-  expect(text).toMatch(/Tests: +6 failed, 4 passed/);
+  expect(text).toMatch(/Tests: +7 failed, 5 passed/);
   expectFaults(text, "● ");
 });
 
 function expectFaults(text: string, prefix: string): void {
-  for (const name of ["noise, closed", "twice, closed", "end, closed", "noise, and a failure of its own"]) {
+  for (const name of ["noise, closed", "twice, closed", "end, closed", "noise, and a failure of its own", "crash, instead of an error"]) {
     expect(text).toContain(prefix + name);
   }
   for (const name of ["sound", "noise, allowed", "crash, expected"]) {
@@ -90,6 +90,7 @@ function expectFaults(text: string, prefix: string): void {
   expect(text).toMatch(/McproofError: the server wrote a line on stdout that is not an MCP message .*`debug: called`\n +wire .*\n[^]*← debug: called\n +hint .* stderr/);
   expect(text).toMatch(/McproofError: the server sent another response with id 3/);
   expect(text).toMatch(/McproofError: server exited with code 7, .*, after its last response/);
+  expect(text).toMatch(/McproofError: server exited with code 9, .*, instead of sending a response\n[^]*hint .*`client\.ended`/);
   // What a test failed with itself comes first, and alone.
   expect(text).toContain("its own failure");
   expect(text).not.toMatch(/its own failure\n+McproofError/);

@@ -432,8 +432,34 @@ def test_shared(shared):
 def test_expected_crash(mcp_client):
     with pytest.raises(mcproof.Unanswered):
         mcp_client.call_tool("crash")
+    assert mcp_client.ended["exit"] == {"code": 9}
 """
     run_faulty(pytester, test, *WITHOUT_ASYNCIO).assert_outcomes(passed=4)
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
+def test_a_crash_is_no_error_that_a_test_expects(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    test = """
+def test_refused(mcp_client):
+    with pytest.raises(Exception):
+        mcp_client.call_tool("crash")
+
+async def test_refused_in_a_coroutine(mcp_client):
+    with pytest.raises(mcproof.McproofError):
+        await mcp_client.call_tool("crash")
+
+def test_shared(shared):
+    with pytest.raises(mcproof.Unanswered):
+        shared.call_tool("crash")
+
+def test_expected(mcp_client):
+    with pytest.raises(mcproof.Unanswered):
+        mcp_client.call_tool("crash")
+    assert mcp_client.ended
+"""
+    result = run_faulty(pytester, test, *plugins)
+    result.assert_outcomes(passed=1, failed=3)
+    result.stdout.fnmatch_lines(["*WireFault: error: server exited with code 9*, instead of sending a response*", "*hint *`client.ended`*"])
 
 
 @pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])

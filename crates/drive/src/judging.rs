@@ -29,7 +29,8 @@ impl Drive {
         let (tap, faults) = match (&params.session, &params.server) {
             (Some(session), None) => {
                 let seat = self.seat_or_past(session)?;
-                (seat.tap.clone(), seat.faults().await)
+                let faults = self.faults(&seat).await;
+                (seat.tap.clone(), faults)
             }
             (None, Some(server)) => (self.servers.tap(server)?, Vec::new()),
             _ => return Err(DriveError::bad("bad-params", "`session` or `server` is required, but not both")),
@@ -62,6 +63,8 @@ impl Drive {
         };
         let what = params.what.as_deref().unwrap_or("response");
         let found = judge::expect(&params.expectation, &payload, what, params.vars.as_ref()).map_err(DriveError::bad_input)?;
+        let unexpected = params.result.as_ref().filter(|result| !params.allow_error && is_tool_error(result));
+        let found = if unexpected.is_some() { Some(unexpected_error(&payload)) } else { found };
         let Some(found) = found else {
             return Ok(Expected { ok: true, differences: Vec::new(), diagnostic: None, text: None });
         };
@@ -187,6 +190,17 @@ impl Drive {
         let text = shown_contract::terminal(&diff, &self.style.get());
         Ok(DiffResult { ok: !is_broken, diff, text })
     }
+}
+
+fn is_tool_error(result: &Value) -> bool {
+    result.get("isError") == Some(&Value::Bool(true))
+}
+
+/// Of a call that failed, where its payload or its text is expected: in suites, too, that says that it succeeds.
+fn unexpected_error(payload: &Payload) -> Diagnostic {
+    let text = payload.text.clone().unwrap_or_else(|| payload.value.to_string());
+    let message = format!("expected success, found an `isError` result: {text}");
+    Diagnostic { actual: Some(judge::pretty(&payload.value)), ..Diagnostic::error("unexpected-outcome", message) }
 }
 
 fn unknown_rule(unknown: UnknownRule) -> DriveError {

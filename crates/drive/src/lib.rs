@@ -15,6 +15,7 @@ mod servers;
 mod sessions;
 mod stdin;
 mod targets;
+mod wire_faults;
 
 pub use embedded::Embedded;
 pub use outlet::Output;

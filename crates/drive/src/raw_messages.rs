@@ -65,6 +65,7 @@ impl Drive {
         let seat = self.seat(&params.session)?;
         let deadline = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
         let sends = self.with(&seat, async |session| {
+            seat.wire_faults.sends_raw();
             let sent = match (params.message, params.bytes) {
                 (Some(message), None) if params.wait != Some(false) => session.send_message(&message, deadline).await,
                 (Some(message), None) => {

@@ -4,6 +4,7 @@ use crate::error::DriveError;
 use crate::redaction::Redaction;
 use crate::relay::Ends;
 use crate::targets::{ResolvedTarget, duration};
+use crate::wire_faults::{JudgedUntil, Spoken, WireFaults};
 use crate::{Drive, envelope};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{
@@ -57,8 +58,7 @@ pub(crate) struct SessionSlot {
     position: Cell<u64>,
     /// The driver's requests with progress notifications, by token.
     progress: RefCell<HashMap<String, Value>>,
-    /// Of a session that was closed.
-    faults: RefCell<Vec<Fault>>,
+    pub(crate) wire_faults: WireFaults,
     has_ended: Cell<bool>,
 }
 
@@ -94,6 +94,7 @@ impl Drive {
             push,
             secrets,
             show_secrets,
+            skip_rules,
         } = params;
         if name.is_empty() {
             return Err(DriveError::bad("bad-params", "`session` is empty: it must be the name of the new session"));
@@ -101,6 +102,7 @@ impl Drive {
         if self.sessions.open.borrow().contains_key(&name) {
             return Err(DriveError::bad("name-taken", format!("session `{name}` already exists")));
         }
+        let wire_faults = WireFaults::new(skip_rules).map_err(|unknown| DriveError::bad_input(vec![unknown.diagnostic()]))?;
         let version = protocol_version.as_deref();
         let resolved = match (&target.spawned, target.relay) {
             (None, Some(_)) => self.targets.relayed(&target, era, version, &timeouts)?,
@@ -135,7 +137,7 @@ impl Drive {
             pushes_notifications: push.contains(&Push::Notifications),
             position: Cell::new(0),
             progress: RefCell::default(),
-            faults: RefCell::default(),
+            wire_faults,
             has_ended: Cell::new(false),
         });
         let relay = target.relay.map(|form| self.relays.open(&name, form, &self.outlet)).transpose()?;
@@ -179,6 +181,7 @@ impl Drive {
                 return Err(trouble);
             }
         };
+        seat.wire_faults.opened(&seat.tap);
         let opened = opened(&seat, &session, started.elapsed());
         let pushing = Rc::clone(self);
         let arrivals = session.arrivals();
@@ -256,10 +259,26 @@ impl Drive {
         let Some(session) = session else {
             return Ok(closed(&ShutdownReport::default(), Vec::new()));
         };
-        *seat.faults.borrow_mut() = session.faults();
+        let (spoken, faults) = (seat.spoken(&session), session.faults());
+        self.judge(seat, &spoken, faults, JudgedUntil::Now);
         let report = session.close_within(patience).await;
+        self.judge(seat, &spoken, Vec::new(), JudgedUntil::ItsEnd);
         self.retire(seat);
-        Ok(closed(&report, seat.diagnosed_faults()))
+        Ok(closed(&report, seat.wire_faults.told()))
+    }
+
+    /// What the server of a session sent and should not have, so far.
+    pub(crate) async fn faults(&self, seat: &SessionSlot) -> Vec<Diagnostic> {
+        if let Some(session) = &*seat.session.read().await {
+            self.judge(seat, &seat.spoken(session), session.faults(), JudgedUntil::Now);
+        }
+        seat.wire_faults.told()
+    }
+
+    fn judge(&self, seat: &SessionSlot, spoken: &Spoken, faults: Vec<Fault>, until: JudgedUntil) {
+        if let Some(warning) = seat.wire_faults.judge(&seat.tap, spoken, faults, until) {
+            self.targets.talk(&format!("{warning}\n"));
+        }
     }
 
     pub(crate) async fn close_all(&self, patience: ShutdownTimeouts) {
@@ -354,22 +373,9 @@ impl SessionSlot {
         })
     }
 
-    /// What the server sent and should not have, so far.
-    pub(crate) async fn faults(&self) -> Vec<Diagnostic> {
-        if let Some(session) = &*self.session.read().await {
-            *self.faults.borrow_mut() = session.faults();
-        }
-        self.diagnosed_faults()
-    }
-
-    fn diagnosed_faults(&self) -> Vec<Diagnostic> {
-        let faults = self.faults.borrow();
-        if faults.is_empty() {
-            return Vec::new();
-        }
-        let transcript = self.tap.transcript();
-        let shown = |diagnostic: Diagnostic| diagnostic.map_text(|text| self.tap.redacted(text));
-        faults.iter().map(|fault| shown(diagnosis::of_fault(fault, &transcript, Audience::Driver))).collect()
+    fn spoken(&self, session: &Session) -> Spoken {
+        let handshake = session.handshake();
+        Spoken { name: self.name.clone(), transport: handshake.transport.to_string(), revision: handshake.protocol_version.clone() }
     }
 }
 

@@ -17,9 +17,14 @@ struct Driver(Embedded);
 impl Driver {
     /// With a legacy session `s` that is open.
     fn new() -> Self {
+        Self::skipping(&[])
+    }
+
+    /// The same, without these rules.
+    fn skipping(rules: &[&str]) -> Self {
         let driver = Self(Embedded::new(settings()).unwrap());
         let target = json!({ "relay": "messages" });
-        let open = request(1, "open", &json!({ "session": "s", "target": target, "era": "legacy" }));
+        let open = request(1, "open", &json!({ "session": "s", "target": target, "era": "legacy", "skip_rules": rules }));
         let [initialize] = driver.turn(&[open]).try_into().unwrap();
         let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "a", "version": "1" } });
         let opened = driver.turn(&[answer(&initialize["params"]["message"], &result.to_string())]);
@@ -42,6 +47,23 @@ impl Driver {
             }
             assert!(std::time::Instant::now() < end, "nothing came");
         }
+    }
+
+    /// The only response to a request.
+    fn asked(&self, id: u32, method: &str, params: &Value) -> Value {
+        let mut told = self.turn(&[request(id, method, params)]);
+        while told.is_empty() {
+            told = self.come_again();
+        }
+        let [response] = told.try_into().unwrap();
+        response
+    }
+
+    /// The codes of all faults so far.
+    fn faults(&self, id: u32) -> Vec<String> {
+        let told = self.asked(id, "transcript", &json!({ "session": "s", "frames": false, "text": false }));
+        let faults = told["result"]["faults"].as_array().cloned().unwrap_or_default();
+        faults.iter().map(|fault| fault["code"].as_str().unwrap().to_owned()).collect()
     }
 
     /// A call that the server does not answer yet, and the message of it.
@@ -164,4 +186,65 @@ fn progress_comes_before_the_answer() {
     let told: Vec<(&Value, &Value)> = told.iter().map(|line| (&line["method"], &line["id"])).collect();
     assert_eq!(told[0].0, "session/progress");
     assert_eq!(told.last().unwrap().1, 2);
+}
+
+const WITHOUT_TEXT: &str = r#"{"content":[{"type":"text"}]}"#;
+const SOUND: &str = r#"{"content":[{"type":"text","text":"3"}]}"#;
+const OF_SCHEMA: &str = "message-matches-schema";
+
+#[test]
+fn what_breaks_a_rule_is_a_fault_each_time_that_it_comes() {
+    let driver = Driver::new();
+    let call = |id, result| driver.turn(&[answer(&driver.call(id, &json!({ "session": "s", "tool": "add" })), result)]);
+    call(2, SOUND);
+    assert!(driver.faults(3).is_empty());
+    call(4, WITHOUT_TEXT);
+    assert_eq!(driver.faults(5), [OF_SCHEMA]);
+    call(6, SOUND);
+    assert_eq!(driver.faults(7), [OF_SCHEMA]);
+    call(8, WITHOUT_TEXT);
+    assert_eq!(driver.faults(9), [OF_SCHEMA, OF_SCHEMA]);
+}
+
+#[test]
+fn what_a_raw_message_leads_to_breaks_no_rule() {
+    let driver = Driver::new();
+    let raw = json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": { "name": "add" } });
+    let [written] = driver.turn(&[request(2, "raw", &json!({ "session": "s", "message": raw }))]).try_into().unwrap();
+    driver.turn(&[answer(&written["params"]["message"], WITHOUT_TEXT)]);
+    assert!(driver.faults(3).is_empty());
+    driver.turn(&[answer(&driver.call(4, &json!({ "session": "s", "tool": "add" })), WITHOUT_TEXT)]);
+    assert_eq!(driver.faults(5), [OF_SCHEMA]);
+}
+
+#[test]
+fn rules_may_be_left_out() {
+    let driver = Driver::skipping(&["message-*"]);
+    driver.turn(&[answer(&driver.call(2, &json!({ "session": "s", "tool": "add" })), WITHOUT_TEXT)]);
+    assert!(driver.faults(3).is_empty());
+    let open = json!({ "session": "t", "target": { "relay": "messages" }, "skip_rules": ["message-matches-shema"] });
+    let refused = driver.asked(4, "open", &open);
+    assert_eq!(refused["error"]["data"]["kind"], "bad-input", "{refused}");
+    assert!(refused["error"]["data"]["text"].as_str().unwrap().contains(OF_SCHEMA), "{refused}");
+}
+
+#[test]
+fn a_payload_is_expected_of_a_call_that_succeeds() {
+    let driver = Driver::new();
+    let check = |result: &Value, expectation: Value, allow_error: bool, expected: bool| {
+        let params = json!({ "result": result, "expectation": expectation, "allow_error": allow_error });
+        let judged = driver.asked(2, "expect", &params);
+        assert_eq!(judged["result"]["ok"], expected, "{params}: {judged}");
+        judged["result"]["text"].as_str().unwrap_or_default().to_owned()
+    };
+    let three = json!({ "content": [{ "type": "text", "text": "3" }] });
+    let failed = json!({ "content": [{ "type": "text", "text": "3 is not allowed" }], "structuredContent": { "sum": 3 }, "isError": true });
+    check(&three, json!(3), false, true);
+    check(&three, json!({ "$text": "3" }), false, true);
+    for expectation in [json!({ "sum": 3 }), json!({ "$text": "/3/" })] {
+        let text = check(&failed, expectation.clone(), false, false);
+        assert!(text.contains("expected success, found an `isError` result: 3 is not allowed"), "{text}");
+        check(&failed, expectation, true, true);
+    }
+    check(&failed, json!({ "sum": 4 }), true, false);
 }

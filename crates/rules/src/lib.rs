@@ -17,6 +17,7 @@ mod rule_definition;
 mod selection;
 mod served;
 mod slow;
+mod traffic;
 mod unanswered;
 
 pub(crate) mod apps;
@@ -86,3 +87,4 @@ pub use rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, Re
 pub use sdk::may_be_of_an_sdk;
 pub use selection::{UnknownRule, of_endings, of_hosts, of_traffic, select};
 pub use state::{RepeatedTools, repeated_tools};
+pub use traffic::{TrafficScope, errors_of_traffic};

@@ -28,6 +28,19 @@ it("noise, allowed", async () => {
   await client.close();
 });
 
+it("crash, expected", async () => {
+  const client = await testClient(faulty);
+  await expect(client.call("crash")).rejects.toThrow("exited with code 9");
+  expect(client.ended).toContain("exited with code 9");
+  await client.close();
+});
+
+it("crash, instead of an error", async () => {
+  const client = await testClient(faulty);
+  await expect(client.call("crash")).rejects.toThrow();
+  await client.close();
+});
+
 describe("shared", () => {
   let client;
   beforeAll(async () => {

@@ -36,6 +36,13 @@ it("noise, allowed", async () => {
 it("crash, expected", async () => {
   const client = await testClient(faulty);
   await expect(client.call("crash")).rejects.toThrow("exited with code 9");
+  expect(client.ended).toContain("exited with code 9");
+  await client.close();
+});
+
+it("crash, instead of an error", async () => {
+  const client = await testClient(faulty);
+  await expect(client.call("crash")).rejects.toThrow();
   await client.close();
 });
 

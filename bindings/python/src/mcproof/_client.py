@@ -46,6 +46,8 @@ FilePath = Union[str, "os.PathLike[str]"]
 SETTLING_MS = 500
 # What succeeds without a response of the server.
 SILENT = ("answers", "check", "wait", "notify")
+# That a request fails does not say that the server may end.
+END_EXPECTED = "a test that expects the end of its server has to look at `client.ended`"
 AnswerT = TypeVar("AnswerT", bound=Answer)
 ItemT = TypeVar("ItemT", bound=Item)
 
@@ -130,7 +132,7 @@ class Client:
         self._tasks: "Set[asyncio.Task[Any]]" = set()
         self._callback_error: Optional[BaseException] = None
         self._allows_faults = allow_faults
-        # How many faults have been told; whether an end has; whether a request got no answer; what is new since the last judgement.
+        # How many faults have been told; whether an end has; whether the last request got no answer; what is new since the last judgement.
         self._faults_told = 0
         self._end_told = False
         self._unanswered = False
@@ -299,8 +301,9 @@ class Client:
         # A server at a URL may have been started by a command that ends in good order.
         ended = self._ended or drive.kept("session/ended", self.session) or {}
         ending = ended.get("exit")
-        if ending and not self._end_told and not self._unanswered and ((self._opened or {}).get("transport") == "stdio" or ending.get("code") != 0):
-            new = [*new, {"code": "server-exited", "severity": "error", "message": f"{ended['reason']}, after its last response"}]
+        if ending and not self._end_told and ((self._opened or {}).get("transport") == "stdio" or ending.get("code") != 0):
+            when = "instead of sending a response" if self._unanswered else "after its last response"
+            new = [*new, {"code": "server-exited", "severity": "error", "message": f"{ended['reason']}, {when}", "hint": END_EXPECTED}]
             self._end_told = True
         if self._allows_faults or not new:
             return None
@@ -675,7 +678,7 @@ class Client:
         try:
             answer = await drive.request(method, params)
         except (Unanswered, RequestCancelled, asyncio.CancelledError):
-            # The test has been told, with the end of the server if that is why.
+            # The server is not asked what else it has to say.
             self._unanswered = self._unanswered or method != "wait"
             raise
         if method not in SILENT:

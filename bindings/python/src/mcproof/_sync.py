@@ -130,6 +130,11 @@ class SyncClient:
         return self._client.handshake
 
     @property
+    def ended(self) -> Optional[JsonObject]:
+        """`reason` and `exit`, if the connection ended unexpectedly. A test that looks at it expects that."""
+        return self._client.ended
+
+    @property
     def notifications(self) -> List[Notification]:
         return self._client.notifications
 

@@ -217,6 +217,8 @@ params! {
         pub secrets: Vec<String>,
         /// Passes on messages of the server unchanged, including secrets. Diagnostics and transcripts are always redacted.
         pub show_secrets: bool,
+        /// Rules of `check` that the traffic is not judged by: ids, areas or globs.
+        pub skip_rules: Vec<String>,
     }
 
     pub struct AnswersParams {
@@ -306,6 +308,8 @@ params! {
         }
         pub value: Option<Value>,
         pub result: Option<Value>,
+        /// Whether `result` may have `isError`. Otherwise, success is expected.
+        pub allow_error: bool,
         /// The session whose frames the diagnostic shows.
         pub session: Option<String>,
         /// Up to which frame.

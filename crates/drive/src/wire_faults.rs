@@ -1,0 +1,156 @@
+//! What the server of a session sent and should not have: what the client noticed, and what breaks the rules that the traffic of suites is
+//! judged by. The list only grows, so that a driver can tell what is new. Sends nothing.
+
+use mcproof_analysis::diagnosis::{self, Audience};
+use mcproof_client::{Fault, Tap};
+use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Opened, Transcript};
+use mcproof_rules::{self as rules, TrafficScope, UnknownRule};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// Told at once; the rest is as in `check`.
+const MOST: usize = 5;
+/// A session is judged as a whole while it has no more frames: each judgment looks through all of them.
+const SHORT: u64 = 500;
+/// Frames that are shown of each.
+const SHOWN: usize = 8;
+
+/// The faults of one session.
+pub(crate) struct WireFaults {
+    /// Rules that it is not judged by, as the driver names them.
+    skipped: Vec<String>,
+    found: RefCell<FoundFaults>,
+}
+
+#[derive(Default)]
+struct FoundFaults {
+    told: Vec<Diagnostic>,
+    /// Those of the client that are among them.
+    known: Vec<Fault>,
+    /// Its handshake, once it is open.
+    opening: Vec<Frame>,
+    /// The number of the first frame that no rule has judged.
+    since: u64,
+    /// Something was sent as it stands since then, as no client does that keeps to the specification.
+    is_raw: bool,
+    /// The same at any time.
+    was_raw: bool,
+    /// The transcript was not kept whole.
+    is_incomplete: bool,
+}
+
+/// How a session was spoken.
+#[derive(Clone)]
+pub(crate) struct Spoken {
+    pub(crate) name: String,
+    pub(crate) transport: String,
+    pub(crate) revision: String,
+}
+
+/// Until when a session is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JudgedUntil {
+    Now,
+    /// It has ended. The client that could tell of faults is gone.
+    ItsEnd,
+}
+
+impl WireFaults {
+    /// # Errors
+    /// No rule has one of these names.
+    pub(crate) fn new(skipped: Vec<String>) -> Result<Self, UnknownRule> {
+        let names: Vec<&str> = skipped.iter().map(String::as_str).collect();
+        rules::of_traffic(true, &names)?;
+        Ok(Self { skipped, found: RefCell::default() })
+    }
+
+    /// The session is open.
+    pub(crate) fn opened(&self, tap: &Tap) {
+        self.found.borrow_mut().opening = tap.transcript().frames;
+    }
+
+    /// Something is sent as it stands.
+    pub(crate) fn sends_raw(&self) {
+        let mut found = self.found.borrow_mut();
+        found.is_raw = true;
+        found.was_raw = true;
+    }
+
+    /// All that is known so far.
+    pub(crate) fn told(&self) -> Vec<Diagnostic> {
+        self.found.borrow().told.clone()
+    }
+
+    /// Adds what is new: `faults` are all that the client noticed. Gives a warning, once, if rules could not be applied.
+    pub(crate) fn judge(&self, tap: &Tap, spoken: &Spoken, faults: Vec<Fault>, until: JudgedUntil) -> Option<String> {
+        let mut found = self.found.borrow_mut();
+        let new: Vec<Fault> = faults.into_iter().filter(|fault| !found.known.contains(fault)).collect();
+        if !new.is_empty() {
+            let transcript = tap.transcript();
+            let told = new.iter().map(|fault| diagnosis::of_fault(fault, &transcript, Audience::Driver));
+            found.told.extend(told.map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text))));
+            found.known.extend(new);
+        }
+        let (since, mark) = (FrameId(found.since), tap.mark());
+        if mark == since {
+            return None;
+        }
+        found.since = mark.0;
+        if std::mem::take(&mut found.is_raw) {
+            return None;
+        }
+        let newest = tap.transcript_since(since);
+        if !newest.frames.iter().any(is_message) {
+            return None;
+        }
+        let is_whole = mark.0 <= SHORT && !found.was_raw;
+        let Transcript { frames, dropped } = if is_whole { tap.transcript_since(FrameId(0)) } else { newest };
+        if dropped > 0 {
+            let name = &spoken.name;
+            let warning = format!("the traffic of session `{name}` was not checked against rules, because it exceeds the transcript limit");
+            return (!std::mem::replace(&mut found.is_incomplete, true)).then_some(warning);
+        }
+        let frames = match is_whole {
+            true => frames,
+            false => found.opening.iter().filter(|frame| frame.id < since).cloned().chain(frames).collect(),
+        };
+        let conversation = conversation(spoken, Transcript { frames, dropped });
+        let is_over = until == JudgedUntil::ItsEnd;
+        // Until its end, the client has told what it noticed itself.
+        let told: BTreeSet<String> = match until {
+            JudgedUntil::Now => found.told.iter().map(|diagnostic| diagnostic.code.clone()).collect(),
+            JudgedUntil::ItsEnd => BTreeSet::new(),
+        };
+        let skipped: Vec<&str> = self.skipped.iter().map(String::as_str).collect();
+        let scope = TrafficScope { is_whole, is_over, since, skipped: &skipped, told: &told };
+        let errors = rules::errors_of_traffic(&conversation, &scope).expect("unknown rules were refused");
+        // What no frame shows is found each time.
+        let is_known = |(rule, finding): &(String, Finding)| {
+            finding.frames.is_empty() && found.told.iter().any(|known| known.code == *rule && known.message == finding.message)
+        };
+        let errors: Vec<(String, Finding)> = errors.into_iter().filter(|error| !is_known(error)).take(MOST).collect();
+        let shown = errors.into_iter().map(|(rule, finding)| shown(rule, finding, &conversation.transcript));
+        found.told.extend(shown.map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text))));
+        None
+    }
+}
+
+/// Whether a frame brings something of the server.
+fn is_message(frame: &Frame) -> bool {
+    match &frame.body {
+        FrameBody::Line { .. } | FrameBody::SseEvent { .. } => frame.direction == Direction::FromServer,
+        FrameBody::HttpBody { bytes, .. } => !bytes.as_bytes().is_empty(),
+        _ => false,
+    }
+}
+
+fn shown(rule: String, finding: Finding, transcript: &Transcript) -> Diagnostic {
+    let Finding { message, remedy, frames, .. } = finding;
+    let hint = format!("{remedy}; see `mcproof explain {rule}`, or leave it out with the client's option `skip_rules` (Node.js: `skipRules`)");
+    Diagnostic::error(rule, message).hint(hint).evidence(transcript.around(frames.into_iter().max(), SHOWN, 0))
+}
+
+fn conversation(spoken: &Spoken, transcript: Transcript) -> Conversation {
+    let Spoken { name, transport, revision } = spoken.clone();
+    Conversation { name, transport, revision, opened: Opened::Yes, probes: Vec::new(), ending: None, sdks: Vec::new(), transcript }
+}
