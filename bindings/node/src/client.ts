@@ -148,6 +148,7 @@ export class Client {
         push: trace ? ["notifications", "frames"] : undefined,
         secrets: options.secrets,
         show_secrets: options.showSecrets,
+        skip_rules: options.skipRules,
       })
       .then((answer) => {
         this.#opened = answer;

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "@j
 import { shutdown } from "./index.js";
 import { matchers, type McproofMatchers } from "./matchers.js";
 import { describeTransportWith, type DescribeTransport } from "./suite.js";
-import { faultOfOpen, Witness } from "./witness.js";
+import { endOpen, Witness } from "./witness.js";
 
 export * from "./index.js";
 
@@ -12,6 +12,9 @@ declare module "expect" {
 }
 
 expect.extend(matchers as unknown as Parameters<typeof expect.extend>[0]);
+
+/** Servers that do not end by themselves are given some time. */
+const END_MS = 60_000;
 
 let witness: Witness | undefined;
 beforeEach(() => {
@@ -36,14 +39,15 @@ afterEach(async () => {
   }
 });
 
-// jest gives each file modules of its own, and so an engine of its own. What it ends is judged first: hooks of the file run later.
+// jest gives each file modules of its own, and so an engine of its own. What nobody has closed by now is closed here, and judged until
+// its end: hooks of the file run later.
 afterAll(async () => {
-  const fault = await faultOfOpen();
+  const fault = await endOpen();
   await shutdown();
   if (fault) {
     throw fault;
   }
-});
+}, END_MS);
 
 /** The first error of the running test. jest tells hooks nothing of it; its runner keeps it under a symbol, if it is jest-circus. */
 function failure(): Error | undefined {

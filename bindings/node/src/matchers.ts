@@ -11,11 +11,11 @@ import { originOf } from "./witness.js";
 
 /** What `expect` gets. All of them ask the engine, so each has to be awaited. */
 export interface McproofMatchers<R = unknown> {
-  /** A call's payload, or any other value, meets an expectation in the language of the suites. */
+  /** A call's payload, or any other value, meets an expectation in the language of the suites. A call that failed (`isError`) meets none. */
   toMatchExpectation(expectation: Expectation): Promise<R>;
-  /** A call gave `structuredContent`, which meets the expectation if there is one. */
+  /** A call succeeded and gave `structuredContent`, which meets the expectation if there is one. */
   toHaveStructuredContent(expectation?: Expectation): Promise<R>;
-  /** A call's text is this, or matches. */
+  /** A call succeeded, and its text is this, or matches. */
   toHaveText(text: string | RegExp): Promise<R>;
   /** A call's result has `isError`, and its text is this, or matches. */
   toBeToolError(text?: string | RegExp): Promise<R>;
@@ -34,22 +34,33 @@ interface Outcome {
   message: () => string;
 }
 
-type Matchers = { [Name in keyof McproofMatchers]: (received: unknown, ...given: Parameters<McproofMatchers[Name]>) => Promise<Outcome> };
+/** What a runner tells a matcher: under `not`, that a call failed refutes nothing that is claimed about its payload or text. */
+interface Context {
+  readonly isNot?: boolean;
+}
+
+type Matchers = { [Name in keyof McproofMatchers]: (this: Context, received: unknown, ...given: Parameters<McproofMatchers[Name]>) => Promise<Outcome> };
 
 const claims: Matchers = {
   async toMatchExpectation(received, expectation) {
-    const actual = isCall(received) ? { result: rawOf(received) } : { value: received };
+    const actual = isCall(received) ? { result: rawOf(received), ...errorAllowed(received, this.isNot) } : { value: received };
     return outcome(await judge(received, actual, expectation), "to meet the expectation");
   },
 
   async toHaveStructuredContent(received, ...given) {
     const result = rawOf(received);
     const expectation = given.length === 0 ? { $any: true } : given[0];
-    return outcome(await judge(received, { value: result }, { structuredContent: expectation }), "to have such structured content");
+    const judged = await judge(received, { value: result }, { structuredContent: expectation });
+    if (judged.ok && !this.isNot && isToolError(result)) {
+      // The engine says that the call failed.
+      return outcome(await judge(received, { result }, { $any: true }), "to succeed");
+    }
+    return outcome(judged, "to have such structured content");
   },
 
   async toHaveText(received, text) {
-    return outcome(await judge(received, { result: rawOf(received) }, { $text: text }), "to have this text");
+    const result = rawOf(received);
+    return outcome(await judge(received, { result, ...errorAllowed(received, this.isNot) }, { $text: text }), "to have this text");
   },
 
   async toBeToolError(received, ...given) {
@@ -58,7 +69,7 @@ const claims: Matchers = {
     if (given.length === 0) {
       return outcome(refused, "to be a tool's error");
     }
-    const judged = await judge(received, { result }, { $text: given[0] });
+    const judged = await judge(received, { result, ...errorAllowed(received, true) }, { $text: given[0] });
     return outcome(refused.ok ? judged : refused, "to be a tool's error with this text");
   },
 
@@ -95,14 +106,14 @@ const claims: Matchers = {
 export const matchers = Object.fromEntries(
   Object.entries(claims).map(([name, claim]) => [
     name,
-    async (received: unknown, ...given: unknown[]): Promise<Outcome> => {
+    async function (this: Context | undefined, received: unknown, ...given: unknown[]): Promise<Outcome> {
       for (const [what, value] of [["the value", received], ...given.map((each) => ["the argument", each])] as [string, unknown][]) {
         if (isPromise(value)) {
           const remedy = what === "the value" ? "await it (`await expect(await client.call(…))`), or use `.resolves` or `.rejects`" : "await it";
           throw new TypeError(`${what} of ${name} is a promise: ${remedy}`);
         }
       }
-      return (claim as (received: unknown, ...given: unknown[]) => Promise<Outcome>)(received, ...given);
+      return (claim as (this: Context, received: unknown, ...given: unknown[]) => Promise<Outcome>).call(this ?? {}, received, ...given);
     },
   ]),
 ) as unknown as Matchers;
@@ -113,7 +124,7 @@ function assertActual(value: unknown): void {
   assertJson(value, "the value", { undefinedMembers: isCall(value) });
 }
 
-function judge(received: unknown, actual: { value: unknown } | { result: unknown }, expectation: Expectation): Promise<Verdict> {
+function judge(received: unknown, actual: { value: unknown } | { result: unknown; allow_error?: true }, expectation: Expectation): Promise<Verdict> {
   assertActual("value" in actual ? actual.value : actual.result);
   const { engine = Drive.inside(), ...wire } = originOf(received) ?? {};
   return engine.request("expect", { ...actual, expectation: encode(expectation), ...wire });
@@ -124,10 +135,21 @@ function outcome(verdict: { ok: boolean; text?: string }, claim: string, not = "
   return { pass: verdict.ok, message: () => text.replace(/^error: /, "").trimEnd() };
 }
 
-/** A call's answer, ours or an SDK's. */
+/** What lets the engine look at the payload of a call that failed, where it did: otherwise it expects success, as in suites. */
+function errorAllowed(received: unknown, allowed: boolean | undefined): { allow_error?: true } {
+  return allowed && isToolError(rawOf(received)) ? { allow_error: true } : {};
+}
+
+function isToolError(result: unknown): boolean {
+  return (result as { isError?: unknown } | null)?.isError === true;
+}
+
+/** A call's answer, ours or an SDK's. Ours may lack the content that a result has to have. */
 function isCall(value: unknown): boolean {
-  const result = (value as { result?: unknown } | null)?.result ?? value;
-  return Array.isArray((result as { content?: unknown } | null)?.content);
+  const answer = value as { result?: unknown; isError?: unknown } | null;
+  const result = answer?.result ?? value;
+  const isOurs = typeof answer?.isError === "boolean" && typeof answer.result === "object" && answer.result !== null && "payload" in answer;
+  return isOurs || Array.isArray((result as { content?: unknown } | null)?.content);
 }
 
 function rawOf(received: unknown): unknown {

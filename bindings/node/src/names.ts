@@ -17,6 +17,7 @@ const CLIENT: Names<ClientOptions> = {
   secrets: true,
   showSecrets: true,
   allowFaults: true,
+  skipRules: true,
   trace: true,
 };
 

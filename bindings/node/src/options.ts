@@ -30,6 +30,8 @@ export interface ClientOptions {
   showSecrets?: boolean;
   /** No test fails for what no conforming server sends (noise on stdout, a second response), or for a server that ended unasked. */
   allowFaults?: boolean;
+  /** Rules that the traffic is not judged by: ids, areas, or globs such as `progress-*`; `*` for all. */
+  skipRules?: string[];
   /** Prints each frame to stderr as it is seen; so does the variable `MCPROOF_TRACE`. */
   trace?: boolean;
 }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "vi
 import { shutdown } from "./index.js";
 import { matchers, type McproofMatchers } from "./matchers.js";
 import { describeTransportWith, type DescribeTransport } from "./suite.js";
-import { Witness } from "./witness.js";
+import { endOpen, Witness } from "./witness.js";
 
 export * from "./index.js";
 
@@ -15,6 +15,9 @@ declare global {
 }
 
 expect.extend(matchers);
+
+/** Servers that do not end by themselves are given some time. */
+const END_MS = 60_000;
 
 /** An attempt of a test. With `retry` and `repeats` a test has several, and vitest keeps the errors of all of them together. */
 interface Attempt {
@@ -57,6 +60,14 @@ afterEach(async ({ task }) => {
     throw fault;
   }
 });
+
+// The last hook of the file for the same reason: what nobody has closed by now is closed here, and judged until its end.
+afterAll(async () => {
+  const fault = await endOpen();
+  if (fault) {
+    throw fault;
+  }
+}, END_MS);
 
 /** Our own errors and matchers come with their frames. */
 function showsWire(message: string): boolean {

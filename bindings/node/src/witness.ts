@@ -8,13 +8,15 @@ export interface Session {
   transcript(options: { since?: number; last?: number }): Promise<{ text: string }>;
   /** What is wrong on its wire and was not told yet. Each is told once. */
   newFault(): Promise<Error | undefined>;
+  /** Ends it; rejects with what is wrong on its wire, where no test is running that is told. */
+  close(): Promise<unknown>;
 }
 
 /** More would hide the failure itself. */
 const FRAMES = 40;
 
 const watching = new Set<Witness>();
-/** Those that are not closed. */
+/** Those that are not closed. What their servers do wrong is told when they end, at the latest with the process. */
 const open = new Set<Session>();
 
 export interface Origin {
@@ -69,16 +71,34 @@ export function touch(session: Session): boolean {
 }
 
 export function opened(session: Session): void {
+  if (open.size === 0) {
+    process.on("beforeExit", endWithProcess);
+  }
   open.add(session);
 }
 
 export function closed(session: Session): void {
   open.delete(session);
+  if (open.size === 0) {
+    process.off("beforeExit", endWithProcess);
+  }
 }
 
-/** The first fault in any session that is open. */
-export function faultOfOpen(): Promise<Error | undefined> {
-  return firstFault([...open]);
+/** Ends all sessions that are open, and gives the first fault in any of them. */
+export async function endOpen(): Promise<unknown> {
+  const sessions = [...open];
+  const ended = await Promise.allSettled(sessions.map((session) => session.close()));
+  const failed = ended.find((each) => each.status === "rejected");
+  return failed ? failed.reason : firstFault(sessions);
+}
+
+/** Where no test runner is told: the process fails. */
+async function endWithProcess(): Promise<void> {
+  const fault = await endOpen();
+  if (fault) {
+    process.exitCode = 1;
+    process.stderr.write(`${fault instanceof Error ? `${fault.name}: ${fault.message}` : String(fault)}\n`);
+  }
 }
 
 async function firstFault(sessions: Session[]): Promise<Error | undefined> {

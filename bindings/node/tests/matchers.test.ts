@@ -140,6 +140,31 @@ describe("matchers", () => {
     expect(await message(expect(answer).toBeToolError("all is well"))).toMatch(/all is well.*division by zero/s);
   });
 
+  it("a call that failed meets no expectation but that of its failure", async () => {
+    const failed = { content: [{ type: "text", text: "3 is not allowed" }], structuredContent: { sum: 3 }, isError: true };
+    for (const claim of [
+      () => expect(failed).toMatchExpectation({ sum: 3 }),
+      () => expect(failed).toMatchExpectation({ sum: { $any: true } }),
+      () => expect(failed).toHaveStructuredContent({ sum: 3 }),
+      () => expect(failed).toHaveStructuredContent(),
+      () => expect(failed).toHaveText(/3/),
+    ]) {
+      expect(await message(claim())).toContain("expected success, found an `isError` result: 3 is not allowed");
+    }
+    for (const claim of [
+      () => expect(failed).not.toMatchExpectation({ sum: 3 }),
+      () => expect(failed).not.toHaveStructuredContent({ sum: 3 }),
+      () => expect(failed).not.toHaveText(/3/),
+    ]) {
+      expect(await message(claim())).toContain("expected not to");
+    }
+    await expect(failed).not.toMatchExpectation({ sum: 4 });
+    await expect(failed).not.toHaveText(/4/);
+    await expect(failed).toBeToolError(/3/);
+    await expect(failed).not.toBeToolError(/4/);
+    await expect({ ...failed, isError: false }).toMatchExpectation({ sum: 3 });
+  });
+
   it("toBeRpcError looks at what refused a request", async () => {
     const refused = client.request({ method: "no/such" });
     await expect(refused).rejects.toBeRpcError();

@@ -60,7 +60,7 @@ it("a failing jest test shows the frames of its session", async () => {
 it("a fault on the wire fails the vitest test that it came in", async () => {
   const { text, code } = await output(start("vitest", { filter: "failing/faults" }));
   expect(code, text).toBe(1);
-  expect(text).toContain("Tests  8 failed | 5 passed");
+  expect(text).toContain("Tests  10 failed | 6 passed");
   expectFaults(text, "FAIL  failing/faults.test.ts > ");
 });
 
@@ -76,25 +76,39 @@ it("a fault on the wire fails each attempt of a vitest test", async () => {
 it("a fault on the wire fails the jest test that it came in", async () => {
   const { text, code } = await output(start("jest", { filter: "failing/faults" }));
   expect(code, text).toBe(1);
-  expect(text).toMatch(/Tests: +7 failed, 5 passed/);
+  expect(text).toMatch(/Tests: +9 failed, 6 passed/);
   expectFaults(text, "● ");
 });
 
 function expectFaults(text: string, prefix: string): void {
-  for (const name of ["noise, closed", "twice, closed", "end, closed", "noise, and a failure of its own", "crash, instead of an error"]) {
+  for (const name of ["noise, closed", "twice, closed", "end, closed", "malformed, closed", "late noise, closed", "noise, and a failure of its own", "crash, instead of an error"]) {
     expect(text).toContain(prefix + name);
   }
-  for (const name of ["sound", "noise, allowed", "crash, expected"]) {
+  for (const name of ["sound", "noise, allowed", "malformed, left out", "crash, expected"]) {
     expect(text).not.toContain(prefix + name);
   }
   expect(text).toMatch(/McproofError: the server wrote a line on stdout that is not an MCP message .*`debug: called`\n +wire .*\n[^]*← debug: called\n +hint .* stderr/);
   expect(text).toMatch(/McproofError: the server sent another response with id 3/);
   expect(text).toMatch(/McproofError: server exited with code 7, .*, after its last response/);
   expect(text).toMatch(/McproofError: server exited with code 9, .*, instead of sending a response\n[^]*hint .*`client\.ended`/);
+  expect(text).toMatch(/McproofError: .*`content\[0\]\.text` is missing[^]*hint .*`mcproof explain message-matches-schema`/);
+  expect(text).toMatch(/McproofError: .*`debug: bye`/);
   // What a test failed with itself comes first, and alone.
   expect(text).toContain("its own failure");
   expect(text).not.toMatch(/its own failure\n+McproofError/);
 }
+
+it.each(["vitest", "jest"] as const)("a session that nobody closes is judged until its end by %s", async (runner) => {
+  const { text, code } = await output(start(runner, { filter: "failing/unclosed" }));
+  expect(code, text).toBe(1);
+  expect(text).toMatch(/McproofError: .*`debug: bye`/);
+});
+
+it("a session that nobody closes is judged until its end without a plugin", async () => {
+  const { text, code } = await output(spawn(process.execPath, ["--test", "failing/unclosed.node.mjs"], { cwd: here }));
+  expect(code, text).toBe(1);
+  expect(text).toMatch(/McproofError: .*`debug: called`/);
+});
 
 it("jest runs the matchers and suites", async () => {
   const { text, code } = await output(start("jest", { config: "jest/jest.config.json" }));

@@ -4,7 +4,7 @@
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Fault, Tap};
 use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Opened, Transcript};
-use mcproof_rules::{self as rules, TrafficScope, UnknownRule};
+use mcproof_rules::{self as rules, Pings, TrafficScope, UnknownRule};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -122,7 +122,7 @@ impl WireFaults {
             JudgedUntil::ItsEnd => BTreeSet::new(),
         };
         let skipped: Vec<&str> = self.skipped.iter().map(String::as_str).collect();
-        let scope = TrafficScope { is_whole, is_over, since, skipped: &skipped, told: &told };
+        let scope = TrafficScope { is_whole, is_over, since, skipped: &skipped, told: &told, pings: Pings::OfLibraries };
         let errors = rules::errors_of_traffic(&conversation, &scope).expect("unknown rules were refused");
         // What no frame shows is found each time.
         let is_known = |(rule, finding): &(String, Finding)| {

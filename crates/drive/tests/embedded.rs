@@ -49,14 +49,15 @@ impl Driver {
         }
     }
 
-    /// The only response to a request.
+    /// The response to a request.
     fn asked(&self, id: u32, method: &str, params: &Value) -> Value {
         let mut told = self.turn(&[request(id, method, params)]);
-        while told.is_empty() {
+        loop {
+            if let Some(response) = told.into_iter().find(|line| line["id"] == id) {
+                return response;
+            }
             told = self.come_again();
         }
-        let [response] = told.try_into().unwrap();
-        response
     }
 
     /// The codes of all faults so far.

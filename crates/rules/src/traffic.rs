@@ -16,6 +16,9 @@ const SAME: [(&str, &str); 4] = [
     ("unknown-id", "response-belongs-to-a-request"),
 ];
 
+/// The rule about responses to pings.
+const OF_PINGS: &str = "ping-gets-empty-result";
+
 /// Which part of a conversation is judged, and by which rules.
 #[derive(Clone, Debug)]
 pub struct TrafficScope<'a> {
@@ -29,6 +32,17 @@ pub struct TrafficScope<'a> {
     pub skipped: &'a [&'a str],
     /// Codes of the errors of the client that are known already.
     pub told: &'a BTreeSet<String>,
+    /// Whose the pings are.
+    pub pings: Pings,
+}
+
+/// Who sends the pings of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pings {
+    /// A test, which is to learn of a wrong response.
+    OfTests,
+    /// Also a library, to see what else a server has to say: no test asked for them, and none fails for them.
+    OfLibraries,
 }
 
 /// The first error of each rule that the traffic of a client breaks which keeps to the specification, with the id of the rule. There is
@@ -41,6 +55,7 @@ pub fn errors_of_traffic(conversation: &Conversation, scope: &TrafficScope<'_>) 
     if scope.is_over {
         selected.extend(of_endings(scope.skipped)?);
     }
+    selected.retain(|rule| scope.pings == Pings::OfTests || rule.id != OF_PINGS);
     selected.retain(|rule| !SAME.iter().any(|(code, same)| rule.id == *same && scope.told.contains(*code)));
     let results = judge(&selected, slice::from_ref(conversation), Strictness::Tolerant);
     let first = results.into_iter().filter_map(|RuleResult { rule, judged, .. }| {

@@ -4,7 +4,7 @@ import { testClient } from "mcproof/jest";
 
 const faulty = [process.execPath, new URL("faulty.mjs", import.meta.url).pathname];
 
-for (const tool of ["sound", "noise", "twice", "end"]) {
+for (const tool of ["sound", "noise", "twice", "end", "malformed"]) {
   it(`${tool}, closed`, async () => {
     const client = await testClient(faulty);
     await client.call(tool);
@@ -20,6 +20,18 @@ it("noise, and a failure of its own", async () => {
   } finally {
     await client.close();
   }
+});
+
+it("late noise, closed", async () => {
+  const client = await testClient([...faulty, "late"]);
+  await client.call("sound");
+  await client.close();
+});
+
+it("malformed, left out", async () => {
+  const client = await testClient(faulty, { skipRules: ["message-matches-schema"] });
+  await client.call("malformed");
+  await client.close();
 });
 
 it("noise, allowed", async () => {

@@ -1,4 +1,4 @@
-// A server over stdio with one fault for each of its tools.
+// A server over stdio with one fault for each of its tools; with the argument `late`, one that comes when its input ends.
 import { createInterface } from "node:readline";
 
 const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
@@ -11,7 +11,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === "initialize") {
     send({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "faulty", version: "1" } } });
   } else if (method === "tools/call") {
-    const result = { content: [{ type: "text", text: params.name }] };
+    const result = { content: [{ type: "text", ...(params.name === "malformed" ? {} : { text: params.name }) }] };
     if (params.name === "noise") {
       process.stdout.write("debug: called\n");
     }
@@ -28,4 +28,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   } else {
     send({ id, error: { code: -32601, message: "no such method" } });
   }
+}
+
+if (process.argv[2] === "late") {
+  process.stdout.write("debug: bye\n");
 }

@@ -78,6 +78,7 @@ class Client:
                         with `show_secrets`, answers and notifications are as the server sent them
     `allow_faults`      closing raises no `WireFault` for what no conforming server sends (noise on stdout, a second response),
                         or for a server that ended unasked; the faults are in `transcript().faults` either way
+    `skip_rules`        rules that the traffic is not judged by: ids, areas, or globs such as `progress-*`; `*` for all
     """
 
     # Known as `test_client` too, which pytest must not take for a test.
@@ -111,6 +112,7 @@ class Client:
         secrets: Sequence[str] = (),
         show_secrets: bool = False,
         allow_faults: bool = False,
+        skip_rules: Sequence[str] = (),
     ) -> None:
         self._shared = target if isinstance(target, Server) else None
         self._transport = transport
@@ -155,6 +157,7 @@ class Client:
                 "later_answers": declare(later_answers) if later_answers else None,
                 "secrets": list(secrets) or None,
                 "show_secrets": show_secrets or None,
+                "skip_rules": [skip_rules] if isinstance(skip_rules, str) else list(skip_rules) or None,
             }
         )
 
@@ -388,7 +391,7 @@ class Client:
             result = error.data.get("result")
             if result is None:
                 raise
-            raise ToolError(str(error), CallResult(self, _called(result)), error.data) from None
+            raise ToolError(str(error), CallResult(self, _called(result), error_expected=True), error.data) from None
 
     async def call(
         self,

@@ -202,8 +202,9 @@ class Answer:
 class CallResult(Answer):
     """The response to a tool call."""
 
-    def __init__(self, client: "Client", answer: Mapping[str, Any]) -> None:
+    def __init__(self, client: "Client", answer: Mapping[str, Any], error_expected: bool = False) -> None:
         super().__init__(client, answer)
+        self._error_expected = error_expected
         self._payload = answer.get("payload")
         self._text: Optional[str] = answer.get("text")
         self.is_error: bool = bool(answer.get("is_error"))
@@ -242,10 +243,11 @@ class CallResult(Answer):
     def expect(self: SelfT, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> SelfT:
         """Holds the payload, and with `$text` the text, against an expectation in the language of the suites.
 
-        Raises `ExpectationFailed` with a diff and the wire. Returns itself, so that expectations can be chained.
+        As there, a call that failed (`isError`) meets none, unless `expect_error` came before. Raises `ExpectationFailed` with a diff and
+        the wire. Returns itself, so that expectations can be chained.
         """
         __tracebackhide__ = True
-        self._client._expect({"result": self.raw}, expectation, variables, self.frame)
+        self._client._expect(self._called(), expectation, variables, self.frame)
         return self
 
     def expect_raw(self: SelfT, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> SelfT:
@@ -258,9 +260,17 @@ class CallResult(Answer):
         """Expects `isError`, and if `text` is given (a text, `/a pattern/i` or matchers) that the text of the response matches it."""
         __tracebackhide__ = True
         self._client._expect({"value": self.raw}, {"isError": True}, None, self.frame)
+        self._error_expected = True
         if text is not None:
-            self._client._expect({"result": self.raw}, {"$text": text}, None, self.frame)
+            self._client._expect(self._called(), {"$text": text}, None, self.frame)
         return self
+
+    def _called(self) -> JsonObject:
+        """The result for the engine, which expects success if it is not told otherwise."""
+        what: JsonObject = {"result": self.raw}
+        if self._error_expected and self.is_error:
+            what["allow_error"] = True
+        return what
 
 
 class ReadResult(Answer):
