@@ -6,7 +6,7 @@ use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
-    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, MOST_QUESTIONS, SILENT_AGAIN,
+    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN,
     SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
@@ -158,6 +158,7 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
     }
     let Called { slow: seem_slow, quick, quickest } = call(&mut explorer, &tools).await;
     let goes_on = call_again(&mut explorer, &quick).await;
+    call_without_arguments(&mut explorer, &quick).await;
     if let Some(tool) = quickest.filter(|_| goes_on) {
         let others = quick.into_iter().filter(|other| other.name != tool.name && growth::is_harmless(other));
         growth::take(&mut explorer, tool, others).await;
@@ -573,6 +574,16 @@ async fn call_again(explorer: &mut Explorer<'_>, quick: &[&Callable]) -> bool {
     }
     silent.iter().for_each(|tool| explorer.record_observation(SILENT_AGAIN, &tool.name));
     false
+}
+
+/// Calls a tool that needs no arguments without the member: clients need not send it.
+async fn call_without_arguments(explorer: &mut Explorer<'_>, quick: &[&Callable]) {
+    let has_none = |tool: &&&Callable| tool.schema().get("properties").and_then(Value::as_object).is_none_or(Map::is_empty);
+    let needs_none = || quick.iter().filter(|tool| tool.arguments == json!({}));
+    let Some(tool) = needs_none().find(has_none).or_else(|| needs_none().next()).filter(|_| !explorer.is_over()) else { return };
+    let params = json!({ "name": tool.name });
+    let call = ParallelRequest { probe: LEGAL_FORM, subject: "no `arguments`".into(), method: methods::TOOLS_CALL, params };
+    explorer.request_in_parallel(&[call], PATIENCE, Instant::now() + PATIENCE).await;
 }
 
 /// Calls with the log turned down, and up as far as it goes, where there is one: what a server logs is judged as any other message.

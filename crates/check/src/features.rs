@@ -3,7 +3,8 @@
 
 use super::explorer::Explorer;
 use super::listing::UNKNOWN_NAME;
-use mcproof_analysis::probes::{APP_SCHEME, COMPLETE_TYPED, EXPLORED_IN_PART, READ_APP, SUBSCRIBE_AGAIN, page_of};
+use super::optional_members::{OTHER_LEVELS, level_form};
+use mcproof_analysis::probes::{APP_SCHEME, COMPLETE_TYPED, EXPLORED_IN_PART, LEGAL_FORM, READ_APP, SUBSCRIBE_AGAIN, page_of};
 use mcproof_protocol::{Revision, methods};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -298,8 +299,15 @@ pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
     }
 }
 
-/// Turns the log down as a legacy client does, asks for something that may be logged, and asks for a level that does not exist.
+/// Sets each level of the log, turns it down as a legacy client does, asks for something that may be logged, and asks for a level that does not exist.
 pub(super) async fn set_log_level(explorer: &mut Explorer<'_>) {
+    if explorer.declares("logging") {
+        for level in OTHER_LEVELS {
+            let id = json!(format!("mcproof-level-{level}"));
+            let message = explorer.build_request(id, methods::LOGGING_SET_LEVEL, json!({ "level": level }));
+            explorer.send_briefly(LEGAL_FORM, &level_form(level), message).await;
+        }
+    }
     explorer.send_request("set-log-level", Some("error"), methods::LOGGING_SET_LEVEL, json!({ "level": "error" })).await;
     if explorer.declares("logging") {
         explorer.send_request("after-log-level", None, explorer.any_method(), json!({})).await;

@@ -2,10 +2,12 @@
 
 use super::explorer::{Explorer, ResponseOutcome};
 use super::modern::FUTURE_VERSION;
+use super::optional_members::{WITH_OPEN_CAPABILITIES, may_be_about_capabilities, with_open_capabilities};
 use super::{CheckOptions, EraOutcome, EraSupport, features, listing};
+use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_client::{ConnectFailure, ConnectOptions};
 use mcproof_protocol::{Era, EraChoice, Revision, Transport};
-use mcproof_record::{Conversation, Opened};
+use mcproof_record::{Conversation, FrameId, Opened, ProbeOutcome, Probed};
 use serde_json::json;
 
 /// No revision of the protocol, and later than all: what a newer client offers. Servers that ask for "at least" take it for one.
@@ -15,12 +17,16 @@ const NEWEST: &str = Revision::LATEST_LEGACY.as_str();
 
 pub(super) async fn explore(check_options: &CheckOptions, eras: &EraSupport) -> EraOutcome {
     let options = ConnectOptions { era: EraChoice::Legacy, ..check_options.options.clone() };
-    let opened = Explorer::open(check_options, "legacy", options).await;
+    let (opened, refused) = match Explorer::open(check_options, "legacy", with_open_capabilities(&options)).await {
+        Err(failed) if is_about_capabilities(&failed.1) => (Explorer::open(check_options, "legacy", options).await, Some(failed.0)),
+        opened => (opened, None),
+    };
     eras.report_legacy(opened.is_ok());
     match opened {
         Ok(explorer) => {
             let kind = Some(explorer.kind());
-            EraOutcome { conversations: vec![main(explorer).await], kind, failure: None }
+            let refused = refused.map(as_legal_form);
+            EraOutcome { conversations: std::iter::once(main(explorer).await).chain(refused).collect(), kind, failure: None }
         }
         Err(failed) => {
             let (mut take, failure) = *failed;
@@ -30,6 +36,18 @@ pub(super) async fn explore(check_options: &CheckOptions, eras: &EraSupport) -> 
             EraOutcome { conversations: vec![take], kind: None, failure: Some(failure) }
         }
     }
+}
+
+fn is_about_capabilities(failure: &ConnectFailure) -> bool {
+    matches!(failure, ConnectFailure::Refused { error, .. } if may_be_about_capabilities(error.code))
+}
+
+/// A handshake that was refused for what the client declared: without that, the next one succeeded.
+fn as_legal_form(refused: Conversation) -> Conversation {
+    let end = refused.transcript.frames.last().map_or(FrameId(0), |last| FrameId(last.id.0 + 1));
+    let subject = Some(WITH_OPEN_CAPABILITIES.to_owned());
+    let probe = Probed { probe: LEGAL_FORM.into(), subject, first: FrameId(0), end, outcome: ProbeOutcome::Done };
+    Conversation { name: "open capabilities".into(), opened: Opened::Bare, probes: vec![probe], ..refused }
 }
 
 async fn main(mut explorer: Explorer<'_>) -> Conversation {

@@ -17,6 +17,7 @@ mod legacy;
 pub(crate) mod listing;
 mod modern;
 mod modern_headers;
+mod optional_members;
 mod padding;
 mod permission;
 mod pieces;

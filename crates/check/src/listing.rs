@@ -3,6 +3,7 @@
 use super::concurrent_requests;
 use super::explorer::Explorer;
 use super::features::{self, Catalogue};
+use super::optional_members;
 use mcproof_analysis::probes::{LEGAL_FORM, MOST_IDLE_PAGES, MOST_PAGES};
 use mcproof_client::Session;
 use mcproof_protocol::methods;
@@ -65,6 +66,7 @@ pub(super) async fn explore(explorer: &mut Explorer<'_>) {
     }
     features::take(explorer, &Catalogue { tools, resources, templates, prompts }).await;
     legal_forms(explorer).await;
+    optional_members::take(explorer).await;
     concurrent_requests::take(explorer, tools, resources).await;
     if explorer.is_modern() && !tools.is_empty() && !are_long[0] && !explorer.is_over() {
         walk(explorer, "list-after-calls", methods::TOOLS_LIST, "tools").await;
@@ -134,7 +136,7 @@ fn legal_ids() -> [(&'static str, Value); 8] {
         ("an id that is not ASCII", json!("mcproof-größer-日本-🦒")),
         ("an id between blanks", json!(" mcproof id ")),
         ("the id 0", json!(0)),
-        ("a negative id", json!(-7)),
+        ("a negative id", json!(-9_000_011)),
         ("an id above 32 bits", json!(9_007_199_254_740_991_i64)),
         ("a numeric string id", json!("9000007")),
         ("an empty string id", json!("")),

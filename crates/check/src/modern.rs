@@ -3,7 +3,9 @@
 use super::calls::Tools;
 use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome, headers_of_post};
 use super::features::NO_RESOURCE;
+use super::optional_members::{OTHER_LEVELS, level_form};
 use super::{CheckOptions, EraOutcome, EraSupport, Permission, listing, modern_headers};
+use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_client::{ConnectFailure, ConnectOptions, HeaderCase, Target};
 use mcproof_protocol::{EraChoice, Revision, Transport, error_code, meta, methods};
 use mcproof_record::{Conversation, Opened};
@@ -254,6 +256,11 @@ async fn log_levels(explorer: &mut Explorer<'_>, method: &str) {
         let mut message = explorer.build_message(method, json!({}));
         message["params"]["_meta"][meta::LOG_LEVEL] = json!(level);
         explorer.send(probe, Some(level), message).await;
+    }
+    for level in OTHER_LEVELS {
+        let mut message = explorer.build_message(method, json!({}));
+        message["params"]["_meta"][meta::LOG_LEVEL] = json!(level);
+        explorer.send_briefly(LEGAL_FORM, &level_form(level), message).await;
     }
 }
 

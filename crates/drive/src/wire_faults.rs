@@ -146,7 +146,8 @@ fn is_message(frame: &Frame) -> bool {
 
 fn shown(rule: String, finding: Finding, transcript: &Transcript) -> Diagnostic {
     let Finding { message, remedy, frames, .. } = finding;
-    let hint = format!("{remedy}; see `mcproof explain {rule}`, or leave it out with the client's option `skip_rules` (Node.js: `skipRules`)");
+    let hint =
+        format!("{remedy}; see `mcproof explain {rule}`, or leave it out with the client's option `skip_rules` (Node.js: `skipRules`)");
     Diagnostic::error(rule, message).hint(hint).evidence(transcript.around(frames.into_iter().max(), SHOWN, 0))
 }
 

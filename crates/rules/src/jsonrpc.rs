@@ -87,11 +87,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "valid-request-is-served",
         area: Area::JsonRpc,
-        requirement: "a request is served in each valid form: with any string or integer as its id, with `_meta`, or without `params`",
+        requirement: "a request is served in each valid form: with any string or integer as its id, with anything in `_meta`, or without optional members",
         sources: ALL_REQUESTS,
         judge: Judge::Each(legal_requests_are_served),
         why: "SDKs differ: some count from 0, some use strings as ids, most request progress, and many omit empty `params`",
-        remedy: "accept 0, negative numbers and any string as an id, and require only members that the schema requires",
+        remedy: "accept 0, negative numbers and any string as an id, ignore members that are not known, and require only members that the schema requires",
         ..Rule::DEFAULT
     },
     Rule {
@@ -514,22 +514,33 @@ fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item 
     })
 }
 
+const EMPTY_ARGUMENTS: &str = "servers of some SDKs take an empty object only";
+
 fn legal_requests_are_served(conversation: &ConversationView<'_>) -> Judgment {
-    let is_served = |method: &str| {
-        let mut served = conversation.requests().filter(|(request, _)| request.method() == Some(method));
-        served.any(|(_, answer)| answer.is_some_and(|answer| answer.value.get("result").is_some()))
+    let is_failed = |result: &Value| result.get("isError") == Some(&Value::Bool(true));
+    let is_served = |asked: &WireMessage<'_>| {
+        let is_same = |request: &WireMessage<'_>| request.method() == asked.method() && request.param("/name") == asked.param("/name");
+        let mut same = conversation.requests().filter(|(request, _)| is_same(request)).filter_map(|(_, answer)| answer);
+        same.any(|answer| answer.value.get("result").is_some_and(|result| !is_failed(result)))
     };
     let (mut seen, mut violations) = (0, Vec::new());
     for attempt in conversation.probes(LEGAL_FORM) {
-        let Some(method) = attempt.request.and_then(WireMessage::method).filter(|method| is_served(method)) else { continue };
+        // A handshake is marked only where another one was served.
+        let is_told = |request: &&WireMessage<'_>| request.method() == Some(methods::INITIALIZE) || is_served(request);
+        let Some(request) = attempt.request.filter(is_told) else { continue };
+        let method = request.method().unwrap_or_default();
+        let is_call = method == methods::TOOLS_CALL;
         match attempt.answer {
             AttemptOutcome::Gone | AttemptOutcome::None => continue,
-            AttemptOutcome::Result { .. } => {}
+            // It may take its time.
+            AttemptOutcome::Silence if is_call => continue,
+            AttemptOutcome::Result { value, .. } if !(is_call && is_failed(value)) => {}
             // An answer with another id is another rule's.
             AttemptOutcome::Silence | AttemptOutcome::Status { status: 200..300, .. } if is_misnamed(conversation, &attempt) => {}
             answer => {
                 let message = format!("`{method}` with {} got {}", attempt.subject(), answer.describe());
-                violations.push(Violation::new(message, attempt.frames()));
+                let tolerance = is_call.then_some(EMPTY_ARGUMENTS);
+                violations.push(Violation { tolerance, ..Violation::new(message, attempt.frames()) });
             }
         }
         seen += 1;
@@ -566,6 +577,35 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn a_request_is_served_in_each_form_in_which_others_like_it_are() {
+        let tried = |id: u32, probe: &str, method: &str, name: &str, outcome: &str| {
+            let params = if name.is_empty() { "{}".to_owned() } else { format!(r#"{{"name":"{name}"}}"#) };
+            let request = format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+            format!("@ {probe}\n{request}\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}\n")
+        };
+        let check = |usual: &str, form: &str, expected: Option<bool>| {
+            let take = example::read(&format!("{usual}{form}"), "stdio", "2025-11-25");
+            let seen = match legal_requests_are_served(&ConversationView::new(&take)) {
+                Judgment::Broken(violations) => Some(violations[0].tolerance.is_some()),
+                _ => None,
+            };
+            assert_eq!(seen, expected, "{usual}{form}");
+        };
+        let (result, error) = (r#""result":{}"#, r#""error":{"code":-32602,"message":"no"}"#);
+        let failed = r#""result":{"isError":true}"#;
+        let level = |id: u32, probe: &str, outcome: &str| tried(id, probe, "logging/setLevel", "", outcome);
+        check(&level(1, "set-log-level error", result), &level(2, "legal-form the level `alert`", error), Some(false));
+        check(&level(1, "set-log-level error", error), &level(2, "legal-form the level `alert`", error), None);
+        check("", &tried(2, "legal-form capabilities", "initialize", "", error), Some(false));
+        let call = |id: u32, probe: &str, name: &str, outcome: &str| tried(id, probe, "tools/call", name, outcome);
+        check(&call(1, "call a", "a", result), &call(2, "legal-form no `arguments`", "a", result), None);
+        check(&call(1, "call a", "a", result), &call(2, "legal-form no `arguments`", "a", error), Some(true));
+        check(&call(1, "call a", "a", result), &call(2, "legal-form no `arguments`", "a", failed), Some(true));
+        check(&call(1, "call a", "a", failed), &call(2, "legal-form no `arguments`", "a", failed), None);
+        check(&call(1, "call b", "b", result), &call(2, "legal-form no `arguments`", "a", error), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::changes::{accept, ask, is_handshake, lists_tools, refuse, remove};
 use super::deviation::{Deviation, event, line};
 use super::internal_deviation::InternalDeviation;
-use super::server::{METHOD_NOT_FOUND, notification, result};
+use super::server::{METHOD_NOT_FOUND, Received, notification, result};
 use super::{ALL, BOTH, BrokenServer, HTTP, LEGACY, MODERN, PIPES, STDIO, WEB, broken_server};
 use serde_json::{Value, json};
 use std::thread::sleep;
@@ -152,6 +152,54 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Incoming(|message| {
             if message["id"] == json!(0) {
                 message.as_object_mut().map(|message| message.remove("id"));
+            }
+        }),
+    ),
+    broken_server(
+        "demands-arguments",
+        "refuses a call without `arguments`, also of a tool that needs none",
+        "valid-request-is-served",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            let lacks_them = received.method() == "tools/call" && received.params().get("arguments").is_none();
+            if lacks_them { refuse_result(received, message, "arguments: Required") } else { vec![message] }
+        }),
+    ),
+    broken_server(
+        "demands-params-of-prompts",
+        "refuses the list of prompts to a request without `params`",
+        "valid-request-is-served",
+        ALL,
+        LEGACY,
+        Deviation::Outgoing(|received, message| {
+            let lacks_them = received.method() == "prompts/list" && received.message.get("params").is_none();
+            if lacks_them { refuse_result(received, message, "params: Required") } else { vec![message] }
+        }),
+    ),
+    broken_server(
+        "refuses-traced-requests",
+        "refuses a request that a tracing middleware has marked in `_meta`",
+        "valid-request-is-served",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            let is_traced = received.params()["_meta"].get("traceparent").is_some();
+            if is_traced { refuse_result(received, message, "_meta: unrecognized key") } else { vec![message] }
+        }),
+    ),
+    broken_server(
+        "half-of-the-log-levels",
+        "knows only four of the eight levels of the log",
+        "valid-request-is-served",
+        ALL,
+        LEGACY,
+        Deviation::Outgoing(|received, message| {
+            let is_unusual = ["notice", "critical", "alert", "emergency"].iter().any(|level| received.params()["level"] == *level);
+            if received.method() == "logging/setLevel" && is_unusual {
+                refuse_result(received, message, "Unknown log level")
+            } else {
+                vec![message]
             }
         }),
     ),
@@ -510,4 +558,12 @@ fn alike(answer: &Value) -> Vec<Value> {
         ask(id, "ping", json!({ "_meta": { "progressToken": "the-same" } }))
     };
     vec![client_requests("one"), client_requests("other")]
+}
+
+/// Invalid params in place of a result.
+fn refuse_result(received: &Received, message: Value, why: &str) -> Vec<Value> {
+    match message.get("result").is_some() {
+        true => vec![refuse(received, -32602, why)],
+        false => vec![message],
+    }
 }

@@ -77,6 +77,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
         for (method, params) in [
             ("ping", json!({})),
             ("logging/setLevel", json!({ "level": "loud" })),
+            ("logging/setLevel", json!({ "level": "emergency" })),
             ("logging/setLevel", json!({ "level": "info" })),
             ("resources/subscribe", json!({ "uri": "zoo://notes" })),
             ("resources/subscribe", json!({ "uri": "zoo://notes" })),
@@ -141,6 +142,9 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
     }
     steps.push(Step::Send(request("resources/read", json!({ "uri": "zoo://notes" }))));
     steps.push(Step::Send(request("tools/call", json!({}))));
+    steps.push(Step::Send(request("tools/call", json!({ "name": "draw" }))));
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    steps.push(Step::Send(request("prompts/list", json!({ "_meta": { "traceparent": parent } }))));
     let patrol = |steps: u8| json!({ "name": "patrol", "arguments": { "steps": steps }, "_meta": { "progressToken": "p" } });
     steps.push(Step::Send(request("tools/call", patrol(2))));
     for token in [json!(0), json!("Größe")] {
@@ -194,6 +198,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
         steps.push(Step::Send(request("resources/unsubscribe", json!({ "uri": "zoo://notes" }))));
         steps.push(Step::Send(json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {} })));
         steps.push(Step::Send(json!({ "jsonrpc": "2.0", "id": "without params", "method": "tools/list" })));
+        steps.push(Step::Send(json!({ "jsonrpc": "2.0", "id": "prompts without params", "method": "prompts/list" })));
         steps.push(Step::Send(request("tools/list", json!({ "_meta": { "progressToken": "list" } }))));
     }
     steps.push(notification("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" })));
