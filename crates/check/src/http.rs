@@ -7,6 +7,7 @@ mod authorization;
 mod bodies;
 mod body_forms;
 mod browser;
+mod header_names;
 mod headers;
 mod methods;
 pub(crate) mod request_variants;
@@ -51,6 +52,7 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
     methods::take(&mut explorer, &questions, found).await;
     attack::listen(&mut explorer, &questions, &refused).await;
     headers::take(&mut explorer, &questions).await;
+    header_names::take(&mut explorer, &questions).await;
     bodies::take(&mut explorer, &questions).await;
     browser::take(&mut explorer, &questions).await;
     authorization::take(&mut explorer, &questions).await;

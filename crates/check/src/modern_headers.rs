@@ -130,7 +130,7 @@ pub(super) async fn spellings(explorer: &mut Explorer<'_>) {
 }
 
 /// As it goes out in [`HeaderCase::Title`].
-fn titled(name: &str) -> String {
+pub(super) fn titled(name: &str) -> String {
     let words = name.split('-').map(|word| {
         let mut letters = word.chars();
         letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())

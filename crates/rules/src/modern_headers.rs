@@ -1,6 +1,7 @@
 //! Headers of the modern era that mirror the body of a request.
 //! Source: 2026-07-28, basic/transports/streamable-http, request metadata.
 
+use super::http::{evidence, told, varied};
 use super::modern::{ExpectedRefusal, flaw_of, supports_legacy};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
@@ -51,7 +52,14 @@ pub(super) const RULES: &[Rule] = &[
         id: "header-names-are-case-insensitive",
         area: Area::Modern,
         requirement: "header names are case-insensitive",
-        sources: &[must("basic/transports/streamable-http#case-sensitivity")],
+        sources: &[
+            RequirementSource {
+                revisions: revisions::SESSIONS,
+                level: RequirementLevel::Must,
+                source: "https://www.rfc-editor.org/rfc/rfc9110#section-5.1",
+            },
+            must("basic/transports/streamable-http#case-sensitivity"),
+        ],
         on: AppliesTo::Http,
         judge: Judge::Each(names_ignore_case),
         why: "clients and proxies write them in either case, and HTTP/2 only in lower case",
@@ -222,6 +230,9 @@ fn accepted(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Jud
 }
 
 fn names_ignore_case(conversation: &ConversationView<'_>) -> Judgment {
+    if !conversation.is_modern() {
+        return names_of_sessions_ignore_case(conversation);
+    }
     let refused = conversation.probe("headers-right").filter(|small| small.answer.code() == Some(MISMATCH.code));
     let served = conversation.probes("header-case").find(|other| matches!(other.answer, AttemptOutcome::Result { .. }));
     if let (Some(small), Some(other)) = (refused, served) {
@@ -229,6 +240,20 @@ fn names_ignore_case(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::Broken(vec![Violation::new(message, small.frames().into_iter().chain(other.frames()))]);
     }
     accepted(conversation, "header-case", "headers in another case")
+}
+
+/// In revisions with sessions nothing but the status tells that a header was not found.
+fn names_of_sessions_ignore_case(conversation: &ConversationView<'_>) -> Judgment {
+    if let Err(judgment) = varied(conversation, "header-case") {
+        return judgment;
+    }
+    let tried: Vec<Attempt<'_, '_>> = conversation.probes("header-case").filter(|attempt| attempt.status().is_some()).collect();
+    let is_refused = |attempt: &&Attempt<'_, '_>| attempt.status().is_some_and(|status| (400..500).contains(&status) && status != 429);
+    let violation = tried.iter().find(is_refused).map(|attempt| {
+        let message = format!("a request with the names of its headers spelled `{}` got {}", attempt.subject(), told(attempt));
+        Violation::new(message, evidence(attempt))
+    });
+    Judgment::of(violation.into_iter().collect(), tried.len(), "headers in another case were not tried")
 }
 
 /// Whether an argument of a tool goes into a header.
@@ -260,5 +285,37 @@ fn parameters_are_checked(conversation: &ConversationView<'_>) -> Judgment {
         }
         (judgment, Judgment::Broken(violations)) if !matches!(judgment, Judgment::Broken(_)) => Judgment::Broken(violations),
         (judgment, _) => judgment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn names_in_another_case_are_judged_in_both_eras() {
+        let check = |revision: &str, text: &str, is_broken: bool| {
+            let take = example::read(text, "http", revision);
+            let judged = names_ignore_case(&ConversationView::new(&take));
+            assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{text}: {judged:?}");
+        };
+        let legacy = |plain: u16, other: u16| format!("@ plain\n> POST /mcp\n< {plain}\n@ header-case LIKE-THIS\n> POST /mcp\n< {other}");
+        check("2025-11-25", &legacy(200, 200), false);
+        check("2025-11-25", &legacy(200, 400), true);
+        check("2025-11-25", &legacy(200, 401), true);
+        check("2025-11-25", &legacy(200, 429), false);
+        check("2025-11-25", &legacy(400, 400), false);
+
+        let ask = |probe: &str, id: &str, outcome: &str| {
+            let request = format!(r#"> {{"jsonrpc":"2.0","id":"{id}","method":"tools/list","params":{{}}}}"#);
+            let head = "< 200 content-type: application/json";
+            format!("@ {probe}\n> POST /mcp\n{request}\n{head}\n< {{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",{outcome}}}\n")
+        };
+        let (served, refused) = (r#""result":{"resultType":"complete","tools":[]}"#, r#""error":{"code":-32020,"message":"missing"}"#);
+        let modern = |small: &str, other: &str| ask("headers-right tools/list", "a", small) + &ask("header-case Like-This", "b", other);
+        check("2026-07-28", &modern(served, served), false);
+        check("2026-07-28", &modern(served, refused), true);
+        check("2026-07-28", &modern(refused, served), true);
     }
 }

@@ -137,6 +137,21 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "session-header-has-a-case",
+        "finds Mcp-Session-Id and MCP-Protocol-Version only in lower case",
+        "header-names-are-case-insensitive",
+        HTTP,
+        LEGACY,
+        Deviation::Rejects(|request| {
+            let is_missed = |name: &str| {
+                let is_other = |other: &str| other != name && other.eq_ignore_ascii_case(name);
+                request.headers.iter().any(|(other, _)| is_other(other))
+            };
+            let misses_one = ["mcp-session-id", "mcp-protocol-version"].into_iter().any(is_missed);
+            misses_one.then(|| Response::text(400, "Mcp-Session-Id is missing"))
+        }),
+    ),
+    broken_server(
         "session-in-cookie",
         "tells the session id in a cookie, and in no header of its own",
         "requests-continue-to-be-served",

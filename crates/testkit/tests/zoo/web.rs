@@ -106,6 +106,10 @@ impl Web {
             let own = self.headers_of("tools/list", None);
             self.exchange("POST", "/mcp", &format!("{kinds}{own}{extra}"), &self.request("tools/list", json!({})));
         }
+        if self.era == Era::Legacy {
+            let list = self.request("tools/list", json!({}));
+            self.exchange("POST", "/mcp", &format!("{kinds}MCP-Protocol-Version: 2025-11-25\r\n"), &list);
+        }
         self.look_at_modern_headers(kinds);
         self.look_at_bodies("/mcp", kinds);
         self.look_at_framing(kinds);
