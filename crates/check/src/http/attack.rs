@@ -12,15 +12,23 @@ use url::{Host, Url};
 pub(super) const EVIL_ORIGIN: &str = "https://mcproof-evil.example";
 const EVIL_HOST: &str = "mcproof-evil.example";
 
-/// Each with the header in which it shows.
-const STRANGERS: [(&str, &str, &str); 3] =
-    [("evil-origin", "origin", EVIL_ORIGIN), ("null-origin", "origin", "null"), ("evil-host", "host", EVIL_HOST)];
+/// Each with the header in which it shows. After DNS rebinding, a browser names the host of the page with the port of the server.
+fn strangers(explorer: &Explorer<'_>) -> [(&'static str, &'static str, String); 3] {
+    let host = explorer.session().url().map_or_else(|| EVIL_HOST.to_owned(), |url| with_port_of(url, EVIL_HOST));
+    [("evil-origin", "origin", EVIL_ORIGIN.to_owned()), ("null-origin", "origin", "null".to_owned()), ("evil-host", "host", host)]
+}
+
+/// As it stands in `Host`.
+fn with_port_of(url: &Url, name: &str) -> String {
+    url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
+}
 
 /// Gives the strangers whose POST was refused.
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) -> Vec<&'static str> {
     knock(explorer, http_requests).await;
     let mut refused = Vec::new();
-    for (probe, name, value) in STRANGERS {
+    for (probe, name, value) in &strangers(explorer) {
+        let (probe, name) = (*probe, *name);
         let http_request = http_requests.plain(explorer).with(name, value);
         let answer = explorer.http(probe, None, &http_request).await;
         if answer.is_some_and(|answer| (400..500).contains(&answer.head.status)) {
@@ -37,6 +45,12 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
             explorer.http("lookalike-origin", Some(&origin), &http_request).await;
         }
     }
+    if refused.contains(&"evil-host") {
+        for host in lookalike_hosts(explorer) {
+            let http_request = http_requests.plain(explorer).with("host", &host);
+            explorer.http("evil-host", None, &http_request).await;
+        }
+    }
     refused
 }
 
@@ -45,9 +59,9 @@ pub(super) async fn listen(explorer: &mut Explorer<'_>, http_requests: &Question
     if explorer.is_modern() || explorer.kind() != Transport::Http {
         return;
     }
-    for (probe, name, value) in STRANGERS.into_iter().filter(|(probe, ..)| refused.contains(probe)) {
+    for (probe, name, value) in strangers(explorer).into_iter().filter(|(probe, ..)| refused.contains(probe)) {
         let http_request = RawHttpRequest { reads: Reads::Head, ..http_requests.stream() };
-        explorer.http(probe, Some("GET"), &http_request.with(name, value)).await;
+        explorer.http(probe, Some("GET"), &http_request.with(name, &value)).await;
     }
 }
 
@@ -57,6 +71,12 @@ fn lookalikes(explorer: &Explorer<'_>) -> Vec<String> {
     let own = url.host_str().filter(|_| !matches!(url.host(), Some(Host::Ipv6(_))));
     let names = if is_loopback(url) { vec!["localhost", "127.0.0.1"] } else { own.into_iter().collect() };
     names.into_iter().map(|name| format!("{}://{name}.{EVIL_HOST}", url.scheme())).collect()
+}
+
+/// Foreign hosts that begin like those of a local server.
+fn lookalike_hosts(explorer: &Explorer<'_>) -> Vec<String> {
+    let Some(url) = explorer.session().url().filter(|url| is_loopback(url)) else { return Vec::new() };
+    ["localhost", "127.0.0.1"].map(|name| with_port_of(url, &format!("{name}.{EVIL_HOST}"))).into()
 }
 
 /// Asks without an origin, as clients do that are no browsers, and with the server's own if that fails; and at another

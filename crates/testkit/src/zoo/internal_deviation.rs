@@ -37,6 +37,10 @@ pub(crate) enum InternalDeviation {
     /// A call of `echo` asks the user for a name until there is one.
     FormsWithoutEnd,
     HostUnchecked,
+    /// Only the beginning of a host is compared with the local ones.
+    HostsByTheirBeginning,
+    /// Only the port of a host is compared with that of the server.
+    HostsByTheirPort,
     ListensEverywhere,
     MethodHeaderUnchecked,
     MethodHeaderUncheckedForCalls,

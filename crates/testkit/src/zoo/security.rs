@@ -71,6 +71,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::HostUnchecked),
     ),
     broken_server(
+        "host-by-its-beginning",
+        "answers under any name that begins as a local one does",
+        "host-is-validated",
+        WEB,
+        BOTH,
+        Deviation::Internal(InternalDeviation::HostsByTheirBeginning),
+    ),
+    broken_server(
+        "host-by-its-port",
+        "answers under any name that has its port",
+        "host-is-validated",
+        WEB,
+        BOTH,
+        Deviation::Internal(InternalDeviation::HostsByTheirPort),
+    ),
+    broken_server(
         "origin-demanded",
         "refuses lists to clients without an origin",
         "origin-absent-is-accepted",

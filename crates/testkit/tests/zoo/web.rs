@@ -235,8 +235,9 @@ impl Web {
             let head = seen.split_once("\r\n\r\n").filter(|(head, _)| head.contains("text/event-stream"));
             self.record.push(head.map_or(seen.as_str(), |(head, _)| head).to_owned());
         }
-        if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) {
-            let head = format!("DELETE {path} HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
+        for host in ["evil.example".to_owned(), format!("evil.example:{}", self.port), "localhost.evil.example".to_owned()] {
+            let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) else { continue };
+            let head = format!("DELETE {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
             let _ = stream.write_all(head.as_bytes());
             self.record.push(read_all(stream, self.patience));
         }

@@ -103,7 +103,11 @@ impl Exchange<'_> {
         let server = self.server;
         // Whoever listens on all addresses is asked by all of them.
         let by_address = || server.deviates(InternalDeviation::ListensEverywhere) && host.parse::<std::net::SocketAddr>().is_ok();
-        is_local(host) || server.deviates(InternalDeviation::HostUnchecked) || by_address()
+        let begins_well = || ["localhost", "127.0.0.1"].iter().any(|known| host.starts_with(known));
+        let by_beginning = server.deviates(InternalDeviation::HostsByTheirBeginning) && begins_well();
+        let port = || self.connection.local_addr().map(|address| format!(":{}", address.port()));
+        let by_port = server.deviates(InternalDeviation::HostsByTheirPort) && port().is_ok_and(|port| host.ends_with(&port));
+        is_local(host) || server.deviates(InternalDeviation::HostUnchecked) || by_beginning || by_port || by_address()
     }
 
     fn welcomes(&self, origin: &str) -> bool {
