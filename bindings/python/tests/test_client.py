@@ -58,6 +58,19 @@ async def test_call_gives_what_call_tool_raises() -> None:
             (await client.call("order", {"quantity": 1})).expect_error()
 
 
+async def test_a_payload_is_expected_of_a_call_that_succeeds() -> None:
+    async with test_client(features.server()) as client:
+        failed = await client.call("order", {"quantity": 99})
+        for expectation in ({"$text": "/Insufficient/"}, {"$any": True}):
+            with pytest.raises(mcproof.ExpectationFailed, match="expected success, found an `isError` result"):
+                failed.expect(expectation)
+        failed.expect_raw({"isError": True})
+        failed.expect_error().expect({"$text": "/Insufficient/"})
+        with pytest.raises(mcproof.ToolError) as raised:
+            await client.call_tool("order", quantity=99)
+        raised.value.result.expect({"$text": "/Insufficient/"})
+
+
 async def test_a_refusal_is_the_error_of_the_server() -> None:
     async with test_client(features.server()) as client:
         with pytest.raises(mcproof.Refused) as raised:

@@ -332,7 +332,7 @@ for line in sys.stdin:
         send(ident, result={"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": server})
     elif method == "tools/call":
         tool = message["params"]["name"]
-        result = {"content": [{"type": "text", "text": tool}]}
+        result = {"content": [{"type": "text", "text": tool} if tool != "malformed" else {"type": "text"}]}
         if tool == "noise":
             print("debug: called", flush=True)
         if tool == "crash":
@@ -344,6 +344,8 @@ for line in sys.stdin:
             os._exit(7)
     else:
         send(ident, error={"code": -32601, "message": "no such method"})
+if "late" in sys.argv:
+    print("debug: bye", flush=True)
 '''
 FAULTY_HEAD = """
 import sys
@@ -477,3 +479,133 @@ async def test_coroutine(mcp_client):
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["E *assert 1 == 2", "*MCP faults*", "*FAILED*assert 1 == 2", "*FAILED*assert 1 == 2"])
     result.stdout.no_fnmatch_line("*WireFault*")
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
+def test_a_malformed_message_fails_the_test(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    test = """
+def test_malformed(mcp_client):
+    mcp_client.call("malformed")
+
+async def test_malformed_in_a_coroutine(mcp_client):
+    await mcp_client.call("malformed")
+
+@pytest.mark.mcp(skip_rules=["message-matches-schema"])
+def test_left_out(mcp_client):
+    mcp_client.call("malformed")
+
+def test_unknown_rule(mcp_server):
+    with pytest.raises(mcproof.BadInput, match="message-matches-schema"):
+        mcproof.sync_test_client(mcp_server, skip_rules=["message-matches-shema"]).open()
+"""
+    result = run_faulty(pytester, test, *plugins)
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(["*WireFault: error: *content?0?.text* is missing*", "*hint *mcproof explain message-matches-schema*skip_rules*"])
+
+
+LATE = """
+import asyncio
+
+@pytest.fixture
+def mcp_server():
+    return [sys.executable, "faulty.py", "late"]
+"""
+BYE = "*WireFault: error: *`debug: bye`*"
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
+def test_noise_at_the_end_of_a_server_is_told(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    test = """
+def test_plain(mcp_client):
+    mcp_client.call_tool("sound")
+
+async def test_coroutine(mcp_client):
+    await mcp_client.call_tool("sound")
+
+def test_own_client(mcp_server):
+    with mcproof.sync_test_client(mcp_server) as client:
+        client.call_tool("sound")
+
+@pytest.mark.mcp(allow_faults=True)
+def test_allowed(mcp_client):
+    mcp_client.call_tool("sound")
+"""
+    result = run_faulty(pytester, LATE + test, *plugins)
+    outcomes = result.parseoutcomes()
+    assert outcomes["passed"] + outcomes["failed"] == 4 and outcomes["failed"] + outcomes["errors"] == 3, result.stdout.str()
+    result.stdout.fnmatch_lines([BYE] * 3)
+
+
+@pytest.mark.parametrize("tool, told", [("sound", BYE), ("noise", CLEAR)])
+def test_a_client_that_nobody_closes_is_judged_until_its_end(pytester: pytest.Pytester, tool: str, told: str) -> None:
+    test = f"""
+COMMAND = [sys.executable, "faulty.py", "late"]
+
+@pytest.fixture(scope="session")
+def unclosed():
+    client = mcproof.sync_test_client(COMMAND)
+    client.open()
+    return client
+
+def test_unclosed(unclosed):
+    unclosed.call_tool("sound")
+
+def test_coroutine():
+    async def call():
+        client = mcproof.test_client(COMMAND)
+        await client.open()
+    asyncio.run(call())
+
+def test_last():
+    client = mcproof.sync_test_client(COMMAND)
+    client.call_tool({tool!r})
+"""
+    result = run_faulty(pytester, LATE + test, *WITHOUT_ASYNCIO)
+    result.stdout.fnmatch_lines([told])
+    assert result.ret == 1
+
+
+def test_a_client_that_nobody_closes_is_judged_when_python_exits(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(faulty=FAULTY)
+    script = pytester.makepyfile(
+        script="""
+import sys
+import mcproof
+
+client = mcproof.sync_test_client([sys.executable, "faulty.py", "late"])
+client.call_tool("noise")
+"""
+    )
+    ran = subprocess.run([sys.executable, str(script)], cwd=pytester.path, capture_output=True, text=True, check=False)
+    assert "a client was not closed, and no test was told:\nerror: " in ran.stderr and "debug: called" in ran.stderr, ran.stderr
+    assert "debug: bye" in ran.stderr, ran.stderr
+
+
+SHOP = """
+from fastmcp import FastMCP
+
+server = FastMCP("shop")
+stock = {"PROD-123": 10}
+
+@server.tool
+def create_order(product_id: str, quantity: int) -> dict:
+    stock[product_id] -= quantity
+    return {"id": "ORD-1", "status": "pending"}
+
+@server.tool
+def check_inventory(product_id: str) -> dict:
+    return {"available": stock[product_id]}
+"""
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, (), ("-o", "asyncio_mode=auto")])
+def test_the_first_snippet_of_the_readme_passes(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    readme = Path(__file__).parents[1].joinpath("README.md").read_text()
+    pytester.makepyfile(shop=SHOP)
+    snippet = readme.split("```python\n", 1)[1].split("```", 1)[0]
+    run(pytester, snippet, *plugins, "-p", "no:anyio", head="").assert_outcomes(passed=1)
+
+
+def test_a_coroutine_of_a_file_without_mcproof_is_not_run(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "async def test_it(): pass", *WITHOUT_ASYNCIO, head="")
+    assert result.parseoutcomes().get("passed") is None

@@ -7,6 +7,7 @@ import contextlib
 import inspect
 import itertools
 import os
+import sys
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Set, Type, TypeVar, Union, cast
 
@@ -271,6 +272,21 @@ class Client:
             asyncio.run_coroutine_threadsafe(self.aclose(), loop).result(60)
         else:
             loop.run_until_complete(self.aclose())
+
+    def close_at_exit(self) -> None:
+        """Closes what nobody has closed. There is no test any more that could fail, so that what was wrong on the wire is printed."""
+        try:
+            self.close_from_outside()
+        except WireFault as fault:
+            print(f"mcproof: a client was not closed, and no test was told:\n{fault}", file=sys.stderr)
+        except Exception as error:
+            print(f"mcproof: a client was not closed, and cannot be closed at exit: {error}", file=sys.stderr)
+
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether its event loop is closed, so that nobody can use it any more."""
+        drive = self._drive
+        return drive is not None and drive.loop is not None and drive.loop.is_closed()
 
     def new_fault(self) -> Optional[WireFault]:
         """What is wrong on the wire and has not been told yet; None if nothing is, or if this client allows it. Each is told once."""

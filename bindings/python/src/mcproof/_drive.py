@@ -39,6 +39,8 @@ class Session(Protocol):
 
     def on_drive_gone(self, error: DriveError) -> None: ...
 
+    def close_at_exit(self) -> None: ...
+
 
 class _Answer:
     """The response to a request that is waited for without a loop."""
@@ -402,6 +404,13 @@ def end_all() -> None:
         drive.end()
 
 
+def _end_at_exit() -> None:
+    for drive in list(_drives):
+        for session in list(drive.sessions.values()):
+            session.close_at_exit()
+    end_all()
+
+
 def _forget_all() -> None:
     for drive in _drives:
         drive.forget()
@@ -424,7 +433,7 @@ def _wait(readable: int, writable: Optional[int], seconds: float) -> None:
     poll.poll(seconds * 1000)
 
 
-atexit.register(end_all)
+atexit.register(_end_at_exit)
 _register_at_fork: Optional[Callable[..., None]] = getattr(os, "register_at_fork", None)
 if _register_at_fork is not None:
     _register_at_fork(after_in_child=_forget_all)

@@ -170,7 +170,7 @@ def mcp_snapshot(request: pytest.FixtureRequest) -> Snapshots:
 
 @pytest.hookimpl
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
-    """Runs a coroutine that uses our client and that no other plugin runs, so that none is needed."""
+    """Runs a coroutine that uses this package and that no other plugin runs, so that none is needed."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj) or not _is_ours(pyfuncitem):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters if name in pyfuncitem.funcargs}
@@ -181,7 +181,23 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Optional[bool]:
 def _is_ours(item: pytest.Function) -> bool:
     if any(item.get_closest_marker(name) for name in ("asyncio", "anyio", "trio")):
         return False
-    return item.get_closest_marker("mcp") is not None or "mcp_client" in item.fixturenames
+    return item.get_closest_marker("mcp") is not None or "mcp_client" in item.fixturenames or _is_of_a_module_that_uses_us(item.obj)
+
+
+def _is_of_a_module_that_uses_us(test: Callable[..., Any]) -> bool:
+    """A coroutine beside `import mcproof`: pytest itself would run none."""
+    names: Dict[str, Any] = getattr(inspect.unwrap(test), "__globals__", {})
+    ours = __name__.partition(".")[0]
+    for value in list(names.values()):
+        if inspect.ismodule(value):
+            place = value.__name__
+        elif inspect.isclass(value) or inspect.isfunction(value):
+            place = value.__module__ or ""
+        else:
+            continue
+        if place.partition(".")[0] == ours:
+            return True
+    return False
 
 
 async def _run_and_close(test: Callable[..., Any], arguments: Dict[str, Any]) -> None:
@@ -245,12 +261,35 @@ def _new_faults(item: pytest.Item) -> List[WireFault]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: Optional[pytest.Item]) -> Generator[None, Any, Any]:
+    """Ends the clients that no test can use any more and that nobody has closed: what their servers do wrong until then fails the test."""
     # A test that failed may have ended before its `await`.
     _forgotten.taken()
-    result = yield
+    try:
+        result = yield
+    finally:
+        faults = _close_left(item, nextitem)
     _fail_if_forgotten()
+    if faults:
+        raise WireFault("\n".join(str(fault) for fault in faults), [found for fault in faults for found in fault.faults])
     return result
+
+
+def _close_left(item: pytest.Item, nextitem: Optional[pytest.Item]) -> List[WireFault]:
+    found: List[WireFault] = []
+    marker = item.get_closest_marker("mcp")
+    allowed = item.stash[_opened] if marker is not None and marker.kwargs.get("allow_faults") else []
+    left = [client for client in _clients if client._closed is None and (nextitem is None or client.is_left_behind)]
+    for client in left:
+        try:
+            client.close_from_outside()
+        except WireFault as fault:
+            if not any(client is other for other in allowed):
+                found.append(fault)
+        except McproofError:
+            # The drive is gone, and its servers with it.
+            pass
+    return found
 
 
 def _fail_if_forgotten() -> None:
