@@ -120,7 +120,7 @@ impl AuthArgs {
             return match self.first_flag() {
                 Some(flag) => {
                     Err(Failure::bad_input("transport-mismatch", format!("`{flag}` requires a URL, but a command is reached over stdio"))
-                        .hint("pass credentials in the server's environment: -e KEY=VALUE"))
+                        .hint("pass credentials in the server's environment: -e NAME=VALUE"))
                 }
                 None => Ok(None),
             };

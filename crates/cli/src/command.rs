@@ -70,7 +70,7 @@ pub(crate) enum Command {
     #[cfg(feature = "monitor")]
     /// Monitor servers: probe on a schedule, send alerts, serve a dashboard
     Watch(Deferred<watch::Arguments>),
-    /// Show, search, compare, export and redact traces
+    /// Show, view, search, compare, export and redact traces
     Trace(Deferred<trace::Arguments>),
     #[cfg(feature = "ui")]
     /// Explore servers in the browser: call tools, watch the traffic, keep tests
@@ -96,7 +96,7 @@ pub(crate) enum Command {
     Ping(Deferred<ping::Arguments>),
     /// Record the traffic between a client and a server
     Proxy(Deferred<proxy::Arguments>),
-    /// Run a server that answers as recorded
+    /// Run a server that replays recorded responses
     Mock(Deferred<mock::Arguments>),
     /// Report what mcproof finds on this machine
     Doctor(Deferred<doctor::Arguments>),

@@ -204,7 +204,7 @@ impl SuiteArgs {
         for text in &self.variables {
             let (name, value) = text.split_once('=').ok_or_else(|| wrong(text, "expected NAME=TEXT or NAME:=JSON"))?;
             let (name, value) = match name.strip_suffix(':') {
-                Some(name) => (name, serde_json::from_str(value).map_err(|error| wrong(text, &format!("no JSON: {error}")))?),
+                Some(name) => (name, serde_json::from_str(value).map_err(|error| wrong(text, &format!("not valid JSON: {error}")))?),
                 None => (name, Value::from(value)),
             };
             map.insert(name.to_owned(), value);

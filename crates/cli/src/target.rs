@@ -68,7 +68,7 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "URI", hide_short_help = true, help_heading = "Connection")]
     pub(crate) root: Vec<String>,
     /// Set an environment variable for the server; may be repeated
-    #[arg(short, value_name = "KEY=VALUE", value_parser = parse_variable)]
+    #[arg(short, value_name = "NAME=VALUE", value_parser = parse_variable)]
     pub(crate) env: Vec<(String, String)>,
     /// Start the server in this directory
     #[arg(long, value_name = "DIR")]
@@ -311,7 +311,7 @@ impl TargetArgs {
         }
         if !self.header.is_empty() {
             return Err(Failure::bad_input("transport-mismatch", "`--header` requires a URL, but a command is reached over stdio")
-                .hint("pass credentials in the server's environment: -e KEY=VALUE"));
+                .hint("pass credentials in the server's environment: -e NAME=VALUE"));
         }
         env.extend(self.env.iter().cloned());
         Ok(Target::Stdio(self.launched(command, env, folder)?))
@@ -434,7 +434,7 @@ fn choices(typed: &str, allowed: &[&str]) -> String {
 pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("expected KEY=VALUE".into()),
+        _ => Err("expected NAME=VALUE".into()),
     }
 }
 

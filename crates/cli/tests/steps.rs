@@ -170,7 +170,7 @@ fn a_snapshot_waits_until_it_is_reviewed() {
     };
     write(1);
     reviewed(&[], 0, &["no snapshots to review"]);
-    tested(&[], 1, &["was never reviewed", "mcproof review", "2 failed"]);
+    tested(&[], 1, &["has not been reviewed", "mcproof review", "2 failed"]);
     assert_eq!(files(&snapshots), ["an-order-1.json.new"]);
     reviewed(&[], 1, &["an-order-1.json is new", "[datetime]", "0 accepted, 0 rejected, 1 pending"]);
     reviewed(&["--accept"], 0, &["1 accepted"]);
@@ -207,7 +207,7 @@ fn one_run_shows_all_that_has_to_be_reviewed() {
     };
     let good = "{ call: check_inventory, with: { product_id: PROD-123 } }";
     let first = tested(1, good, &[]);
-    assert_eq!((first.code, first.stdout.matches("was never reviewed").count()), (Some(1), 3), "{}", first.stdout);
+    assert_eq!((first.code, first.stdout.matches("has not been reviewed").count()), (Some(1), 3), "{}", first.stdout);
     assert!(first.stdout.contains("1 failed"), "{}", first.stdout);
     assert_eq!(files(&folder.path().join("s.snapshots")), ["a-1.json.new", "a-2.json.new", "a-3.json.new"]);
     assert_eq!(tested(1, good, &["--update-snapshots"]).code, Some(0));

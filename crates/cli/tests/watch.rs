@@ -127,7 +127,7 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
     for arguments in [&["watch", "watch.yaml"][..], &["watch", "watch.yaml", "--check"], &["watch", "test-alert", "watch.yaml"]] {
         let ran = run(folder.path(), arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
-        for part in ["did you mean `http`?", "unknown channel `chat`", "watch.yaml:1:20", "2 mistakes; nothing is monitored"] {
+        for part in ["did you mean `http`?", "unknown channel `chat`", "watch.yaml:1:20", "2 errors; nothing is monitored"] {
             assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
         }
     }
@@ -136,7 +136,7 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
     let warned = folder_with(&[("watch.yaml", "channels: { a: { pagerduty: abcdefgh } }\nroutes: [{ channels: b }]\n")]);
     let ran = run(warned.path(), &["watch", "watch.yaml", "--check"]);
     assert!(
-        ran.stderr.contains("this file contains a secret in plain text") && ran.stderr.ends_with("\n1 mistake; nothing is monitored\n"),
+        ran.stderr.contains("this file contains a secret in plain text") && ran.stderr.ends_with("\n1 error; nothing is monitored\n"),
         "{}",
         ran.stderr
     );

@@ -127,8 +127,7 @@ pub fn parse(source: &Source, file: u16) -> (Option<Node>, Vec<Diagnostic>) {
         }
     }
     if builder.root.is_none() && builder.diagnostics.is_empty() {
-        let empty =
-            Diagnostic::error("empty-file", "the file holds nothing").at(source.place(Span { file, line: 1, column: 1, length: 1 }));
+        let empty = Diagnostic::error("empty-file", "the file is empty").at(source.place(Span { file, line: 1, column: 1, length: 1 }));
         builder.diagnostics.push(empty.hint("a suite starts with `server:` and `tests:`"));
     }
     (builder.root, builder.diagnostics)

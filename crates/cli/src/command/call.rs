@@ -17,7 +17,7 @@ const LARGEST_INPUT: u64 = 64 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof call [OPTIONS] TARGET TOOL [KEY=VALUE]...\n       mcproof call [OPTIONS] TOOL [KEY=VALUE]... -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof call [OPTIONS] TARGET TOOL [NAME=VALUE]...\n       mcproof call [OPTIONS] TOOL [NAME=VALUE]... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof call http://127.0.0.1:3000/mcp echo message=hello
   mcproof call create_issue title='It breaks' labels:='[\"bug\"]' -- python server.py
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// URL or name of the server, unless a command follows `--`; then the tool and its arguments
     ///
     /// key=value takes its type from the tool's schema; key:=JSON is JSON.
-    #[arg(value_name = "TARGET TOOL KEY=VALUE", required = true, num_args = 1..)]
+    #[arg(value_name = "TARGET TOOL NAME=VALUE", required = true, num_args = 1..)]
     words: Vec<String>,
     /// Arguments as one JSON object, as @FILE, or as - for stdin
     #[arg(long, value_name = "JSON")]

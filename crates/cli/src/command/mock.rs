@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// Run a server that answers as recorded, as locked, or as written
+/// Run a server that replays recorded responses, or responds as locked or as written
 ///
 /// A request is matched by method, name and canonical arguments; the nth request of a kind gets the nth recorded answer, and the last one
 /// repeats. A client plays the recorded session that has what it has sent so far. What the server sent in between (progress, logs, its own requests) comes in its place. A request that was not recorded is

@@ -12,7 +12,7 @@ use mcproof_protocol::methods;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "mcproof prompt [OPTIONS] TARGET NAME [KEY=VALUE]...\n       mcproof prompt [OPTIONS] NAME [KEY=VALUE]... -- COMMAND [ARGUMENT]...",
+    override_usage = "mcproof prompt [OPTIONS] TARGET NAME [NAME=VALUE]...\n       mcproof prompt [OPTIONS] NAME [NAME=VALUE]... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   mcproof prompt http://127.0.0.1:3000/mcp greet name=Ada
   mcproof prompt greet name=Ada -- python server.py
@@ -20,7 +20,7 @@ use mcproof_protocol::methods;
 )]
 pub(crate) struct Arguments {
     /// URL or name of the server, unless a command follows `--`; then the prompt and its arguments
-    #[arg(value_name = "TARGET NAME KEY=VALUE", required = true, num_args = 1..)]
+    #[arg(value_name = "TARGET NAME NAME=VALUE", required = true, num_args = 1..)]
     words: Vec<String>,
     #[command(flatten)]
     shared: SharedArgs,

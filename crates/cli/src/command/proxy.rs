@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SEVERITY", default_value = "never")]
     fail_on: FailOn,
     /// Set an environment variable for the server; may be repeated
-    #[arg(short, value_name = "KEY=VALUE", value_parser = parse_variable)]
+    #[arg(short, value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<(String, String)>,
     /// Start the server in this directory
     #[arg(long, value_name = "DIR")]

@@ -106,7 +106,7 @@ async fn serve(
     let inspector = bound.map_err(|error| Failure::cannot_listen(arguments.listen.unwrap_or(usual), &error))?;
     let url = inspector.url();
     output::show(&format!("{url}\n"))?;
-    output::talk("The inspector runs until Ctrl-C. Whoever has this address can start programs as you: keep it to yourself.\n");
+    output::talk("Serving until Ctrl-C. Whoever has this address can start programs as you: keep it to yourself.\n");
     let (stop, stopped) = oneshot::channel::<()>();
     let opening = async {
         if !arguments.no_open {

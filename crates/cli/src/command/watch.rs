@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// Validate the configuration, show it and exit
     #[arg(long)]
     check: bool,
-    /// Probe each target once, retry failures, send alerts and exit: 0 if all targets are up and every alert was delivered, else 1
+    /// Probe each target once, retry failures, send alerts and exit: 0 if all targets are healthy and every page was delivered, 4 if there are no targets, or none for this region, else 1
     #[arg(long, conflicts_with = "check")]
     once: bool,
     /// What this process does, where several share a database
@@ -112,7 +112,7 @@ enum Action {
     Silences(look::SilencesArguments),
     /// Acknowledge an incident
     Ack(operations::AckArguments),
-    /// Show the state of each target; exits with 0 if all are up, else 1
+    /// Show the state of each target
     Status(look::StatusArguments),
     /// List incidents, newest first
     Incidents(look::IncidentsArguments),

@@ -158,7 +158,7 @@ impl File {
         let text = text.trim_start_matches('\u{feff}').to_owned();
         let mut document: Value = parse_to_serde_value(&text, &HOST_JSON).map_err(|error| {
             let (line, column) = position(&text, error.range().start);
-            Failure::bad_input("bad-config", format!("no JSON: {}", uncapitalized(&error.kind().to_string())))
+            Failure::bad_input("bad-config", format!("not valid JSON: {}", uncapitalized(&error.kind().to_string())))
                 .at(place(&shown, &text, line, column))
         })?;
         let Some(key) = KEYS.into_iter().find(|key| document.get(key).is_some()) else {
@@ -408,12 +408,12 @@ mod tests {
             let place = failure.diagnostic.place.expect("a mistake has a place");
             assert_eq!(format!("{}:{} {}", place.line, place.column, failure.diagnostic.message), expected, "{text}");
         };
-        check("{", "1:2 no JSON: unterminated object");
-        check("{\n  \"servers\": {\n    \"ä\": 1 \"b\": 2\n  }\n}", "3:11 no JSON: expected comma");
-        check("{ 'servers': {} }", "1:3 no JSON: single-quoted strings are not allowed");
-        check("{ servers: {} }", "1:3 no JSON: expected string for object property");
-        check("/* open", "1:1 no JSON: unterminated comment block");
-        check("{} {}", "1:4 no JSON: text cannot contain more than one JSON value");
+        check("{", "1:2 not valid JSON: unterminated object");
+        check("{\n  \"servers\": {\n    \"ä\": 1 \"b\": 2\n  }\n}", "3:11 not valid JSON: expected comma");
+        check("{ 'servers': {} }", "1:3 not valid JSON: single-quoted strings are not allowed");
+        check("{ servers: {} }", "1:3 not valid JSON: expected string for object property");
+        check("/* open", "1:1 not valid JSON: unterminated comment block");
+        check("{} {}", "1:4 not valid JSON: text cannot contain more than one JSON value");
     }
 
     #[test]

@@ -28,8 +28,12 @@ fn not_started(work: &Work, past: &EndedSession) -> Option<Aftermath> {
     let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
     let (state, blame, message) = match (past.life, is_ours) {
         (SessionOutcome::Ended, _) => return None,
-        (SessionOutcome::NeverOpenedUnderFaults, _) => (ServerState::NotStarted, Blame::InjectedFault, "never got as far as a session"),
-        (SessionOutcome::NeverOpened, true) => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
+        (SessionOutcome::NeverOpenedUnderFaults, _) => {
+            (ServerState::NotStarted, Blame::InjectedFault, "ended, or did not respond, before the handshake was complete")
+        }
+        (SessionOutcome::NeverOpened, true) => {
+            (ServerState::NotStarted, Blame::Server, "ended, or did not respond, before the handshake was complete")
+        }
         (SessionOutcome::NeverOpened, false) if responded(&past.transcript.transcript) => {
             (ServerState::Answers, Blame::ServerOrSuite, "responds, but no session could be opened")
         }

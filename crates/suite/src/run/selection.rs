@@ -94,8 +94,7 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
         let before = left.len();
         left.retain(|work| unfinished.contains(&key(work)));
         if left.is_empty() {
-            let message =
-                format!("none of {} is left to run again: no run from this folder left one of them failed or undone", tests(before));
+            let message = format!("the last runs in this directory left none of {} failed or undone", tests(before));
             return Err(nothing(message, "leave out --rerun-failed"));
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn check(snapshot: &Snapshot, payload: &Value, sessions: &Sessions<'_
     let file = file(&sessions.work.suite, &sessions.work.plan.name, snapshot);
     // It goes into a repository.
     let payload = sessions.without_secrets_in(payload.clone());
-    let hint = "look at it with `mcproof review`, or take what came with `mcproof test --update-snapshots`";
+    let hint = "review it with `mcproof review`, or accept it with `mcproof test --update-snapshots`";
     match compare(&file, &payload, &snapshot.redact, sessions.options.snapshots) {
         Ok(Compared::Same | Compared::Written) => None,
         Ok(Compared::New(diagnostic) | Compared::Differs(diagnostic)) => Some(diagnostic.at(snapshot.place.clone()).hint(hint)),
@@ -61,18 +61,18 @@ pub fn compare(file: &Path, value: &Value, rules: &[Redaction], mode: Snapshots)
     if reviewed.as_ref() == Some(&now) {
         return Ok(Compared::Same);
     }
-    let (target, verb) = match mode {
-        Snapshots::Update => (file.to_owned(), "written"),
-        Snapshots::Compare => (pending(file), "put beside it"),
+    let target = match mode {
+        Snapshots::Update => file.to_owned(),
+        Snapshots::Compare => pending(file),
     };
-    write(&target, &now).map_err(|error| unusable(&target, verb, &error.to_string()))?;
+    write(&target, &now).map_err(|error| unusable(&target, "write", &error.to_string()))?;
     if mode == Snapshots::Update {
         return Ok(Compared::Written);
     }
     let actual = serde_json::to_string_pretty(&now).ok();
     Ok(match reviewed {
         None => {
-            let message = format!("the snapshot `{}` was never reviewed", name(file));
+            let message = format!("the new snapshot `{}` has not been reviewed", name(file));
             Compared::New(Diagnostic { actual, ..Diagnostic::error(NOT_REVIEWED, message) })
         }
         Some(reviewed) => {
@@ -238,7 +238,7 @@ fn hash(text: &str) -> u64 {
 /// `None` if there is no such file.
 fn read(file: &Path) -> Result<Option<Value>, String> {
     match std::fs::read(file) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| format!("no JSON: {error}")),
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| format!("not valid JSON: {error}")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.to_string()),
     }
@@ -262,7 +262,7 @@ fn write(file: &Path, value: &Value) -> io::Result<()> {
 }
 
 fn unusable(file: &Path, verb: &str, reason: &str) -> Diagnostic {
-    Diagnostic::error("snapshot-unusable", format!("the snapshot {} cannot be {verb}: {reason}", file.display()))
+    Diagnostic::error("snapshot-unusable", format!("cannot {verb} the snapshot {}: {reason}", file.display()))
 }
 
 #[cfg(test)]

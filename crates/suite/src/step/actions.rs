@@ -128,7 +128,7 @@ pub(super) const DISCOVER: Key<StepDraft> = Key {
 
 pub(super) const PING: Key<StepDraft> = Key {
     name: "ping",
-    doc: "asks whether the server lives: `ping`, and `server/discover` in the modern era, which has no ping",
+    doc: "checks that the server responds: `ping`, and `server/discover` in the modern era, which has no ping",
     shape: Shape::Nothing,
     presence: Presence::OneOf,
     read: |reader, node, draft| {
@@ -152,7 +152,7 @@ pub(super) const SUBSCRIBE: Key<StepDraft> = Key {
 
 pub(super) const UNSUBSCRIBE: Key<StepDraft> = Key {
     name: "unsubscribe",
-    doc: "takes a `subscribe` of this case back",
+    doc: "ends a subscription of this test, which `subscribe` began",
     shape: Shape::Text,
     presence: Presence::OneOf,
     read: |reader, node, draft| {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Duration;
 
-pub(crate) const REDACT_DOC: &str = "what snapshots replace: `uuid`, `datetime`, `port`, `duration`, paths such as $.items[*].id, patterns such as /ORD-\\d+/; the rules of a step join those of the suite";
+pub(crate) const REDACT_DOC: &str = "what snapshots replace: `uuid`, `datetime`, `port`, `duration`, paths such as `$.items[*].id`, patterns such as `/ORD-\\d+/`; the rules of a step join those of the suite";
 
 /// How long a server may take to end, where `exited` does not say.
 const ENDING: Duration = Duration::from_secs(5);

@@ -65,7 +65,8 @@ fn disabled(entry: &Value) -> Option<&'static str> {
 
 fn servers(reader: &Reader<'_>, named: &str) -> Result<Map<String, Value>, String> {
     let text = mcproof_suite::bounds::read_text(&reader.folder.join(named)).map_err(|error| format!("cannot be read: {error}"))?;
-    let document: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| format!("is no JSON: {error}"))?;
+    let document: Value =
+        serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| format!("is not valid JSON: {error}"))?;
     match document.get("mcpServers") {
         Some(Value::Object(servers)) => Ok(servers.clone()),
         _ => Err("has no `mcpServers`".to_owned()),

@@ -261,7 +261,7 @@ fn what_an_imported_file_cannot_be() {
         assert_eq!(found[0].message, expected, "{file}");
         assert_eq!(found[0].place.as_ref().map(|place| (place.line, place.column)), Some((1, 9)));
     };
-    check("{", "`s.json` is no JSON: EOF while parsing an object at line 1 column 1");
+    check("{", "`s.json` is not valid JSON: EOF while parsing an object at line 1 column 1");
     check("{}", "`s.json` has no `mcpServers`");
     check(r#"{"mcpServers":{"a":{}}}"#, "the server `a` of `s.json` has neither `command` nor `url`");
     check(r#"{"mcpServers":{"a":{"command":"x","url":"y"}}}"#, "the server `a` of `s.json` has both `command` and `url`");

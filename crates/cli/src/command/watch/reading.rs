@@ -33,7 +33,7 @@ impl Read {
             Self::Mistaken(mistakes) => {
                 let count = mistakes.iter().filter(|mistake| mistake.severity == Severity::Error).count();
                 output::talk(&diagnostic::render_all(&mistakes, &style));
-                output::talk(&format!("\n{count} {}; nothing is monitored\n", if count == 1 { "mistake" } else { "mistakes" }));
+                output::talk(&format!("\n{count} {}; nothing is monitored\n", if count == 1 { "error" } else { "errors" }));
                 None
             }
         }
