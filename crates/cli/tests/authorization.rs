@@ -211,7 +211,7 @@ fn a_person_signs_in_once_and_the_token_stays_where_it_belongs() {
 #[test]
 fn where_nobody_is_no_browser_opens_and_the_way_out_is_named() {
     let world = World::new(renewable());
-    let plain = ["server wants authorization: status 401", "--bearer env:NAME", "client-credentials"];
+    let plain = ["server requires authorization: HTTP 401", "--bearer env:NAME", "client-credentials"];
     check(&world.ping(&[]), 3, &plain);
     check(&world.ping(&["--auth", "none"]), 3, &plain);
     check(&world.ping(&["--auth", "code"]), 3, &["no user can consent: stderr is not a terminal"]);
@@ -389,10 +389,10 @@ fn stored_tokens_that_cannot_be_read_are_left_alone() {
     assert_eq!(fs::read_to_string(world.token_file()).unwrap(), "{\"version\": 1, \"tokens\": [\"t0ken");
     // Who does not want it does not need it, and who has no place for it neither.
     let mut command = world.command(&["ping", &world.url()]);
-    check(&command.env_remove("XDG_STATE_HOME").env_remove("HOME").output().unwrap(), 3, &["status 401"]);
+    check(&command.env_remove("XDG_STATE_HOME").env_remove("HOME").output().unwrap(), 3, &["HTTP 401"]);
     let mut command = world.command(&["ping", &world.url(), "--use-stored-auth"]);
     check(&command.env_remove("XDG_STATE_HOME").env_remove("HOME").output().unwrap(), 2, &["XDG_STATE_HOME and HOME are not set"]);
-    check(&world.ping(&["--auth", "none"]), 3, &["status 401"]);
+    check(&world.ping(&["--auth", "none"]), 3, &["HTTP 401"]);
 }
 
 fn suite(world: &World, server: &str) {

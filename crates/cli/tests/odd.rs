@@ -90,7 +90,7 @@ const REMEDIED: &[(&str, &str, i32, &str)] = &[
     ("stdio", "quotes", 3, "single quotes"),
     ("stdio", "utf-16", 3, "stdout is UTF-16"),
     ("stdio", "logs-what-it-sends", 0, "a line on stdout that is not an MCP message"),
-    ("http", "host-refused", 3, "server refuses access: status 403 for `server/discover`: Invalid Host header"),
+    ("http", "host-refused", 3, "server refuses access: HTTP 403 for `server/discover`: Invalid Host header"),
     ("http", "accepted", 3, "HTTP 202"),
     ("http", "twice", 3, "serialize the message once"),
     ("http", "wrapped", 3, "send the message itself as the body"),

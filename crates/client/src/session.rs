@@ -145,7 +145,7 @@ pub enum CallFailure {
     NotAnAnswer(Malformed),
     #[error("the server sent {0}")]
     Lost(ViolationKind),
-    #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
+    #[error("server requires authorization (HTTP {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
     #[error("{0}")]
     Closed(Closed),

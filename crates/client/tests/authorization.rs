@@ -150,7 +150,7 @@ async fn a_server_of_2025_03_26_is_its_own_authorization_server() {
 
 async fn check_refused(wish: Wish, authorization: &Authorization, expected: &str) {
     let failure = steps(wish, authorization, EraChoice::Auto).await.expect_err(expected);
-    let expected = format!("`server/discover`: server wants authorization (status 401), which failed: {expected}");
+    let expected = format!("`server/discover`: server requires authorization (HTTP 401), which failed: {expected}");
     assert_eq!(failure, expected);
 }
 
@@ -354,7 +354,7 @@ async fn a_scope_that_is_never_granted_is_asked_for_once() {
     let wish = Wish { needs: vec![("tools/call", "withheld"), ("tools/list", "withheld")], ..usual() };
     let world = World::new(wish).await;
     let session = world.open(Some(&code()), EraChoice::Auto).await.unwrap();
-    let refused = "server wants authorization (status 403), which failed: the server requires the scopes `withheld` again, although the token was already requested with them";
+    let refused = "server requires authorization (HTTP 403), which failed: the server requires the scopes `withheld` again, although the token was already requested with them";
     for (method, authorizations) in [("tools/call", 2), ("tools/call", 2), ("tools/list", 3)] {
         let failure = session.request(method, None, Duration::from_secs(5)).await.unwrap_err();
         assert_eq!(failure.to_string(), refused);
@@ -367,7 +367,7 @@ async fn a_server_that_always_wants_yet_another_scope_is_given_up() {
     let world = World::new(Wish { needs: vec![("tools/call", "*")], ..usual() }).await;
     let session = world.open(Some(&code()), EraChoice::Auto).await.unwrap();
     let failure = session.request("tools/call", None, Duration::from_secs(5)).await.unwrap_err();
-    let expected = "server wants authorization (status 403), which failed: the server requires more than 3 authorizations for one request";
+    let expected = "server requires authorization (HTTP 403), which failed: the server requires more than 3 authorizations for one request";
     assert_eq!(failure.to_string(), expected);
 }
 
@@ -509,7 +509,7 @@ async fn a_refusal_may_be_explained_in_any_form() {
         let session = world.open(Some(&code()), EraChoice::Auto).await.unwrap();
         assert_eq!(session.faults(), [], "{body}");
         let without = world.open(None, EraChoice::Auto).await.err().unwrap();
-        let expected = "server wants authorization: status 401 for `server/discover`";
+        let expected = "server requires authorization: HTTP 401 for `server/discover`";
         assert_eq!(without, expected, "{body}");
     }
 }
@@ -545,7 +545,7 @@ async fn a_stream_that_was_refused_is_opened_once_there_is_a_token() {
 async fn a_header_of_the_user_goes_before_any_token() {
     let world = World::new(usual()).await;
     let failure = world.open_with_header("Authorization", "Bearer of-the-user", &code()).await.err().unwrap();
-    assert_eq!(failure, "server wants authorization: status 401 for `server/discover`");
+    assert_eq!(failure, "server requires authorization: HTTP 401 for `server/discover`");
     assert_eq!(world.steps(), Vec::<String>::new());
 }
 

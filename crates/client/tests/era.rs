@@ -119,7 +119,7 @@ async fn the_answer_to_the_probe_tells_the_era() {
         "server supports no revision that mcproof knows, only 2031-01-01",
     )
     .await;
-    check(|_| http("401 Unauthorized", "text/plain", ""), "server wants authorization: status 401 for `server/discover`").await;
+    check(|_| http("401 Unauthorized", "text/plain", ""), "server requires authorization: HTTP 401 for `server/discover`").await;
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ pub enum ConnectFailure {
         /// What came instead.
         faults: Vec<Fault>,
     },
-    #[error("server {}: status {} for `{method}`{}", if is_refusal(.head) { "refuses access" } else { "wants authorization" }, .head.status, reason_of(.head))]
+    #[error("server {}: HTTP {} for `{method}`{}", if is_refusal(.head) { "refuses access" } else { "requires authorization" }, .head.status, reason_of(.head))]
     Unauthorized { method: &'static str, head: Arc<HttpHead> },
     #[error("server refused `{method}`: {error}")]
     Refused { method: &'static str, error: RpcError },

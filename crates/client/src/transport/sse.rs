@@ -38,7 +38,7 @@ pub enum SseFailure {
     Unreachable(Broken),
     #[error("GET returned status {} and `{}`, not an event stream", .0.status, .0.header("content-type").unwrap_or("no content type"))]
     NoStream(Arc<HttpHead>),
-    #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
+    #[error("server requires authorization (HTTP {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
     #[error("the event stream ended before its `endpoint` event{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Ended(Option<Broken>),
