@@ -22,7 +22,7 @@ pub use conversation::{
     Attempt, AttemptOutcome, ConversationView, HttpExchange, MOST_NOTIFICATIONS, TooMuch, USUAL_PROBES, WireMessage, is_error_response,
     read_json,
 };
-pub use suggest::{did_you_mean, interpreter, listed, missing};
+pub use suggest::{did_you_mean, interpreter, listed, missing, missing_from};
 pub use unread::has_escaped_line_end;
 pub use unusual_headers::unusual_headers;
 pub use wording::named;

@@ -29,13 +29,18 @@ pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a st
 
 /// Says that a server does not have what was asked of it, and what it may have been meant for; `None` if it has it.
 pub fn missing<'a>(noun: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    missing_from("the server", noun, name, names)
+}
+
+/// Says that something has nothing of this name, and what may have been meant; `None` if it has it.
+pub fn missing_from<'a>(owner: &str, noun: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     if names.clone().any(|known| known == name) {
         return None;
     }
     Some(match did_you_mean(name, names.clone()) {
-        Some(near) => format!("the server has no {noun} `{name}`: did you mean `{near}`?"),
-        None if names.clone().next().is_none() => format!("the server has no {noun} `{name}`, and lists none at all"),
-        None => format!("the server has no {noun} `{name}`; it has {}", listed(names)),
+        Some(near) => format!("{owner} has no {noun} `{name}`: did you mean `{near}`?"),
+        None if names.clone().next().is_none() => format!("{owner} has no {noun} `{name}`, and lists none at all"),
+        None => format!("{owner} has no {noun} `{name}`; it has {}", listed(names)),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use mcproof_analysis::diagnosis::{of_call_failure, of_list_failure, of_task_failure};
-use mcproof_analysis::missing;
+use mcproof_analysis::{missing, missing_from};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, ListFailure, Session, TaskEnd};
 use mcproof_protocol::{Era, Transport, methods};
@@ -92,18 +92,39 @@ async fn as_task(session: &Session, params: Map<String, Value>, timeout: Duratio
     }
 }
 
-/// After an error: says so if the server has no tool or prompt of the name that was asked for. One list, which may fail: the
-/// error is told already.
+/// After an error: says so if the server has no tool or prompt of the name that was asked for, if the tool has no argument of a name that
+/// was given, or if the server does not declare the method's capability. One list, which may fail: the error is told already.
 pub(crate) async fn misspelling(session: &Session, request: &Request, timeout: Duration) -> Option<String> {
     let (list, key, noun) = match request.method.as_str() {
         methods::TOOLS_CALL => (methods::TOOLS_LIST, "tools", "tool"),
         methods::PROMPTS_GET => (methods::PROMPTS_LIST, "prompts", "prompt"),
-        _ => return None,
+        method => return undeclared(&session.handshake().capabilities, method),
     };
     let name = request.params.get("name")?.as_str()?;
     let listed = session.list(list, key, timeout.min(LONGEST_LOOK)).await.ok()?;
-    let all = listed.items.iter().chain(listed.rejected.iter().map(|(tool, _)| tool));
-    missing(noun, name, all.filter_map(|item| item.get("name")?.as_str()))
+    let mut all = listed.items.iter().chain(listed.rejected.iter().map(|(tool, _)| tool));
+    missing(noun, name, all.clone().filter_map(|item| item.get("name")?.as_str()))
+        .or_else(|| unknown_argument(request, all.find(|item| item.get("name").and_then(Value::as_str) == Some(name))?))
+}
+
+/// What a method of this capability may be refused for. The others are not declared in each revision.
+fn undeclared(capabilities: &Value, method: &str) -> Option<String> {
+    let (capability, _) = method.split_once('/').filter(|(area, _)| matches!(*area, "tools" | "prompts" | "resources" | "logging"))?;
+    let is_declared = capabilities.get(capability).is_some();
+    (!is_declared).then(|| format!("the server does not declare the capability `{capability}`"))
+}
+
+/// The first argument that a tool does not list, unless it takes any.
+fn unknown_argument(request: &Request, tool: &Value) -> Option<String> {
+    let schema = tool.get("inputSchema")?;
+    let takes_others = schema.get("additionalProperties").is_some_and(|others| *others != json!(false));
+    if takes_others || schema.get("patternProperties").is_some() {
+        return None;
+    }
+    let properties = schema.get("properties")?.as_object()?;
+    let in_params = request.params.get("arguments").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let mut given = in_params.chain(request.arguments.iter().map(|argument| &argument.name));
+    given.find_map(|name| missing_from("the tool", "argument", name, properties.keys().map(String::as_str)))
 }
 
 async fn by_method(session: &Session, request: &Request, timeout: Duration) -> Result<Result<Value, RpcError>, Failure> {

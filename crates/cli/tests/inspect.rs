@@ -199,6 +199,10 @@ fn a_failing_tool_or_method_exits_1() {
     with_tracker(&["call", "nope"]).check_failed(1, &said);
     with_tracker(&["call", "echo", "{\"message\": \"a\"}"]).check_failed(2, &["is not a valid argument", "use --args"]);
     with_tracker(&["call", "ehco", "message=a"]).check_failed(1, &["the server has no tool `ehco`: did you mean `echo`?"]);
+    let refused = mcproof(&["resources", "--", MCPROOF, "demo", "shop"]).output().unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(told.contains("the server does not declare the capability `resources`"), "{told}");
+    with_tracker(&["call", "echo", "mesage=a"]).check_failed(1, &["the tool has no argument `mesage`: did you mean `message`?"]);
     with_tracker(&["inspect", "--method", "no/such", "--params", "{}"]).check_failed(1, &["JSON-RPC error -32601"]);
 }
 
