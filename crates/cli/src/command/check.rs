@@ -42,7 +42,7 @@ use url::Url;
   mcproof check http://127.0.0.1:3000/mcp --browser --reporter sarif=mcproof.sarif
   mcproof check 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
   mcproof check --call all,delete_note --only tools,calls -- python server.py
-  mcproof check --call create_order --lost-response --only lost-response-doubles-no-effect -- node shop.js
+  mcproof check --call create_order --lost-response -- node shop.js
   mcproof check --hosts -- npx -y my-server
   mcproof explain stdio-only-messages-on-stdout")]
 pub(crate) struct Arguments {

@@ -44,7 +44,7 @@ const METHODS: [&str; 14] = [
     after_help = "Examples:
   mcproof inspect http://127.0.0.1:3000/mcp --method tools/list
   mcproof inspect python server.py --method tools/call --tool-name echo --tool-arg message=hello
-  mcproof inspect --method completion/complete --ref prompt:greet --argument name=A -- python server.py
+  mcproof inspect --method completion/complete --ref prompt:greet --argument name=A -- node a.js
   mcproof inspect tracker --method prompts/list | jq '.prompts[].name'
 
 Unlike the MCP Inspector CLI, which exits with 4 (unreachable) or 5 (tool error), this command exits with 3 or 1, and it

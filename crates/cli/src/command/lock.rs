@@ -23,10 +23,11 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof lock -- node server.js
-  mcproof lock --update -- node server.js                  accept breaking changes
+  # accept breaking changes
+  mcproof lock --update -- node server.js
   mcproof lock --verify
   mcproof lock --verify https://example.com/mcp --deny breaking --markdown
-  mcproof lock --as full,minimal --identity admin --header 'Authorization: Bearer …' https://example.com/mcp")]
+  mcproof lock --as full,minimal --identity admin --bearer env:TOKEN https://example.com/mcp")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json [default with --verify: from the lock]
     ///

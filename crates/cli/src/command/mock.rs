@@ -27,12 +27,17 @@ use tokio::net::TcpListener;
 /// answered with an error that names the nearest recorded one, is reported on stderr, and makes the exit code 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  mcproof mock session.mcptrace                       as the command of a client, over stdio
-  mcproof mock session.mcptrace --transport http      on a free port, which is printed on stderr
-  mcproof mock mcproof.lock --listen 127.0.0.1:3000   results that fit the output schemas
-  mcproof mock shop.mock.yaml                         answers that are written by hand
-  mcproof mock session.mcptrace --fault 'status=503 retry_after=2s first=1' --listen 127.0.0.1:3000
-  mcproof mock session.mcptrace --era both            also for clients of the other era")]
+  # as the command of a client, over stdio
+  mcproof mock session.mcptrace
+  # on a free port, which is printed on stderr
+  mcproof mock session.mcptrace --transport http
+  # results that fit the output schemas
+  mcproof mock mcproof.lock --listen 127.0.0.1:3000
+  # answers that are written by hand
+  mcproof mock shop.mock.yaml
+  mcproof mock session.mcptrace --fault 'status=503 first=1' --listen 127.0.0.1:3000
+  # also for clients of the other era
+  mcproof mock session.mcptrace --era both")]
 pub(crate) struct Arguments {
     /// Trace, lock (mcproof.lock), or answers that are written by hand (a .yaml file)
     file: PathBuf,

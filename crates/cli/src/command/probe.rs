@@ -28,10 +28,12 @@ const DEADLINE: Duration = Duration::from_secs(60);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof probe https://mcp.example.com/mcp
-  mcproof probe https://mcp.example.com/mcp --deadline 2m         after a deployment: wait until healthy
+  # after a deployment: wait until healthy
+  mcproof probe https://mcp.example.com/mcp --deadline 2m
   mcproof probe https://mcp.example.com/mcp --min-days 21 --lock mcproof.lock --json
   mcproof probe -- node server.js
-  mcproof probe --replay evidence.json                            from an incident of `mcproof watch`
+  # from an incident of `mcproof watch`
+  mcproof probe --replay evidence.json
   mcproof probe 'http://127.0.0.1:${port}/mcp' -e PORT='${port}' -- node server.js")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`

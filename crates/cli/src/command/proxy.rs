@@ -37,12 +37,16 @@ use url::Url;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
-  mcproof proxy -- node server.js                                 as the command in a client's configuration
-  mcproof proxy https://example.com/mcp                           the same, to a server at a URL
+  # as the command in a client's configuration
+  mcproof proxy -- node server.js
+  # the same, to a server at a URL
+  mcproof proxy https://example.com/mcp
   mcproof proxy --listen 127.0.0.1:8080 https://example.com/mcp
-  mcproof proxy --listen 127.0.0.1:8080 -- node server.js         a stdio server over HTTP
-  mcproof proxy --listen 127.0.0.1:0 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
-  mcproof proxy install claude-desktop                            put all servers of a host behind the proxy
+  # a stdio server over HTTP
+  mcproof proxy --listen 127.0.0.1:8080 -- node server.js
+  mcproof proxy --listen 127.0.0.1:0 'http://127.0.0.1:${port}/mcp' -- node a.js --port '${port}'
+  # put all servers of a host behind the proxy
+  mcproof proxy install claude-desktop
   mcproof proxy --fault 'drop tool=search first=1' -- node server.js
   mcproof proxy --trace session.mcptrace --fail-on error -- node server.js")]
 pub(crate) struct Arguments {

@@ -113,13 +113,14 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  mcproof test                                  all suites below this directory
+  # all suites below this directory
+  mcproof test
   mcproof test shop.mcproof.yaml --transport stdio
   mcproof test shop.mcproof.yaml::'an unknown tool fails'
   mcproof test -E 'tag(smoke) & !name(/slow/)'
   mcproof test --reporter junit=junit.xml --reporter html=report.html
   mcproof test e2e.mcproof.yaml --var tool=search -- node server.js
-  mcproof test e2e.mcproof.yaml --url https://staging.example.com/mcp --header 'Authorization: Bearer …'
+  mcproof test e2e.mcproof.yaml --url https://staging.example.com/mcp --header 'X-Key: …'
 ";
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {

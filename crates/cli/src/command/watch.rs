@@ -28,16 +28,24 @@ use std::path::{Path, PathBuf};
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:
-  mcproof watch watch.yaml --check                     validate the configuration and show it
-  mcproof watch watch.yaml                             probe, send alerts and serve the dashboard
-  mcproof watch watch.yaml --once                      for cron: probe each target once and send alerts
+  # validate the configuration and show it
+  mcproof watch watch.yaml --check
+  # probe, send alerts and serve the dashboard
+  mcproof watch watch.yaml
+  # for cron: probe each target once and send alerts
+  mcproof watch watch.yaml --once
   mcproof watch watch.yaml --database postgres://db/watch --role worker
-  mcproof watch test-alert watch.yaml                  send a test alert to each channel
-  mcproof watch status watch.yaml                      state of each target: 0 if all are up, else 1
-  mcproof watch incidents watch.yaml --all             list open and resolved incidents
+  # send a test alert to each channel
+  mcproof watch test-alert watch.yaml
+  # state of each target: 0 if all are up, else 1
+  mcproof watch status watch.yaml
+  # list open and resolved incidents
+  mcproof watch incidents watch.yaml --all
   mcproof watch silence watch.yaml --name 'shop-*' --reason moving --for 2h
-  mcproof watch deploy watch.yaml shop                 expect contract changes for 15 minutes
-  mcproof schema watch > watch.schema.json             the format of the file, for editors"
+  # expect contract changes for 15 minutes
+  mcproof watch deploy watch.yaml shop
+  # the format of the file, for editors
+  mcproof schema watch > watch.schema.json"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]

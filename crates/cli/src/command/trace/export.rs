@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   mcproof trace export a.mcptrace --har --output a.har
   mcproof trace export a.mcptrace --markdown >> \"$GITHUB_STEP_SUMMARY\"
-  mcproof trace export a.mcptrace --suite --output recorded.mcproof.yaml && mcproof test recorded.mcproof.yaml
+  mcproof trace export a.mcptrace --suite --output recorded.mcproof.yaml
   mcproof trace export a.mcptrace --jsonl | jq -c 'select(.frame) | .frame.body'")]
 pub(super) struct Arguments {
     /// Trace file, or `-` for stdin

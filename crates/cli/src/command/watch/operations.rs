@@ -28,7 +28,8 @@ const REST: Duration = Duration::from_millis(500);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof watch deploy watch.yaml shop
-  mcproof watch deploy watch.yaml shop --expect \"$(mcproof hash --full --as modern/minimal https://staging.example.com/mcp)\" --for 30m")]
+  hash=$(mcproof hash --full --as modern/minimal https://staging.example.com/mcp)
+  mcproof watch deploy watch.yaml shop --expect \"$hash\" --for 30m")]
 pub(crate) struct DeployArguments {
     /// The configuration, a YAML file
     config: PathBuf,
@@ -69,7 +70,7 @@ pub(crate) struct MuteArguments {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof watch silence watch.yaml --name 'shop-*' --reason 'the shop moves' --for 2h
-  mcproof watch silence watch.yaml --tag billing --tag 'team-?' --reason 'known, ticket 4711' --for 1h")]
+  mcproof watch silence watch.yaml --tag billing --tag 'team-?' --reason 'ticket 4711' --for 1h")]
 pub(crate) struct SilenceArguments {
     /// The configuration, a YAML file
     config: PathBuf,
