@@ -501,6 +501,12 @@ mod tests {
     }
 
     #[test]
+    fn whoever_asks_gets_the_same_guardian_of_the_process() {
+        let [one, other] = [Guardian::of_whole_process(), Guardian::of_whole_process()];
+        assert!(Arc::ptr_eq(&one.0, &other.0));
+    }
+
+    #[test]
     fn a_process_that_has_arrived_is_ended() {
         assert_eq!(check(|stdin, group| vec![Record::Expected { stdin }, Record::Arrived { stdin, group }]), Some(libc::SIGKILL));
     }
