@@ -70,6 +70,12 @@ fn program(command: &[String]) -> &str {
     command.first().and_then(|word| Path::new(word).file_name()).and_then(|name| name.to_str()).unwrap_or_default()
 }
 
+/// The folder of the virtual environment whose programs a command names, below the folder of the project.
+fn virtual_environment(command: &[String]) -> Option<&str> {
+    let (folder, _) = command.first()?.trim_start_matches("./").split_once("/bin/")?;
+    matches!(folder, ".venv" | "venv" | "env" | ".env").then_some(folder)
+}
+
 impl Project<'_> {
     fn has(&self, name: &str) -> bool {
         self.0.join(name).is_file()
@@ -139,7 +145,13 @@ impl Project<'_> {
         let requirements = self.has("requirements.txt").then_some("pip install -r requirements.txt");
         let package = is_package.then_some("pip install .");
         let commands: Vec<&str> = runner.into_iter().chain(requirements).chain(package).collect();
-        Installation { to_review: commands.is_empty(), ..Installation::of(Language::Python, &commands) }
+        let mut found = Installation { to_review: commands.is_empty(), ..Installation::of(Language::Python, &commands) };
+        // The command starts the Python of an environment that no repository has.
+        if let Some(folder) = virtual_environment(command).filter(|_| !found.to_review) {
+            found.commands.iter_mut().for_each(|line| *line = format!("{folder}/bin/{line}"));
+            found.commands.insert(0, format!("python -m venv {folder}"));
+        }
+        found
     }
 }
 
@@ -247,6 +259,11 @@ mod tests {
         check("node server.js", &[], &[]);
         let project = ("pyproject.toml", "[project]\nname = \"shop\"\n");
         check("python server.py", &[("requirements.txt", "mcp\n")], &["pip install -r requirements.txt"]);
+        check(
+            ".venv/bin/python server.py",
+            &[("requirements.txt", "mcp\n")],
+            &["python -m venv .venv", ".venv/bin/pip install -r requirements.txt"],
+        );
         check("python server.py", &[project, ("uv.lock", "")], &["pip install uv", "uv sync --locked"]);
         check(
             "python server.py",
