@@ -111,6 +111,8 @@ pub mod fixtures {
 pub const COMPLETE_TYPED: &str = "complete-typed";
 /// A subscription to a resource that is subscribed to.
 pub const SUBSCRIBE_AGAIN: &str = "subscribe-again";
+/// A subscription to changes that the server does not declare.
+pub const LISTEN_TO_UNDECLARED: &str = "listen-to-undeclared";
 /// Of a page that a tool names: its subject is the URI.
 pub const READ_APP: &str = "read-app";
 pub const APP_SCHEME: &str = "ui://";

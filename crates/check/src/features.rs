@@ -4,7 +4,9 @@
 use super::explorer::Explorer;
 use super::listing::UNKNOWN_NAME;
 use super::optional_members::{OTHER_LEVELS, level_form};
-use mcproof_analysis::probes::{APP_SCHEME, COMPLETE_TYPED, EXPLORED_IN_PART, LEGAL_FORM, READ_APP, SUBSCRIBE_AGAIN, page_of};
+use mcproof_analysis::probes::{
+    APP_SCHEME, COMPLETE_TYPED, EXPLORED_IN_PART, LEGAL_FORM, LISTEN_TO_UNDECLARED, READ_APP, SUBSCRIBE_AGAIN, page_of,
+};
 use mcproof_protocol::{Revision, methods};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,7 +281,7 @@ async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
     explorer.send_request("unsubscribe", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
 }
 
-/// Listens once for everything that the server declared, and once for nothing.
+/// Listens once for everything that the server declared, once for nothing, and once for what it did not declare.
 pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let mut filter = Map::new();
     for (kind, path) in CHANGES {
@@ -296,6 +298,11 @@ pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
     explorer.listen("listen", filter, HOLD).await;
     if !explorer.is_over() {
         explorer.listen("listen-to-nothing", Map::new(), HOLD).await;
+    }
+    let undeclared = CHANGES.into_iter().filter(|(_, path)| !explorer.declares(path));
+    let undeclared: Map<String, Value> = undeclared.map(|(kind, _)| (kind.to_owned(), Value::Bool(true))).collect();
+    if !undeclared.is_empty() && !explorer.is_over() {
+        explorer.listen(LISTEN_TO_UNDECLARED, undeclared, Duration::ZERO).await;
     }
 }
 

@@ -4,7 +4,7 @@
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::wording::excerpt;
-use mcproof_protocol::{error_code, methods};
+use mcproof_protocol::{Era, error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -346,6 +346,32 @@ fn of_discovery(conversation: &ConversationView<'_>, flaw: impl Fn(&WireMessage<
 }
 
 fn discover_names_versions(conversation: &ConversationView<'_>) -> Judgment {
+    let judgment = versions_are_listed(conversation);
+    match refused_although_listed(conversation).filter(|_| judgment == Judgment::Pass) {
+        Some(violation) => Judgment::Broken(vec![violation]),
+        None => judgment,
+    }
+}
+
+/// A version that a discovery lists, and an error for an unsupported version does not. That may leave out the versions of the legacy era.
+fn refused_although_listed(conversation: &ConversationView<'_>) -> Option<Violation> {
+    let discoveries = conversation.requests().filter(|(request, _)| request.method() == Some(methods::SERVER_DISCOVER));
+    let mut lists = discoveries.filter_map(|(_, answer)| Some((answer?, answer?.value.pointer("/result/supportedVersions")?.as_array()?)));
+    let (discovered, listed) = lists.next()?;
+    let listed = || listed.iter().filter_map(Value::as_str).filter(|version| Era::of(version) != Some(Era::Legacy));
+    let requests = conversation.requests().filter(|(request, _)| request.method() != Some(methods::INITIALIZE));
+    requests.filter_map(|(request, answer)| Some((request, answer?))).find_map(|(request, refusal)| {
+        let error = refusal.value.get("error").filter(|error| error.get("code") == Some(&Value::from(error_code::UNSUPPORTED_VERSION)))?;
+        let supported = error.pointer("/data/supported")?.as_array().filter(|supported| !supported.is_empty())?;
+        let missing = listed().find(|version| supported.iter().all(|other| other.as_str() != Some(version)))?;
+        let message = format!("`supportedVersions` has `{}`, which error -32022 does not list as supported", excerpt(missing));
+        let mut frames = [discovered.frame.id, request.frame.id, refusal.frame.id];
+        frames.sort_unstable();
+        Some(Violation::new(message, frames))
+    })
+}
+
+fn versions_are_listed(conversation: &ConversationView<'_>) -> Judgment {
     of_discovery(conversation, |request, result| {
         let versions = match result.get("supportedVersions") {
             None => return Some("the response to `server/discover` has no `supportedVersions`".into()),

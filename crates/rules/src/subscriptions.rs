@@ -3,7 +3,8 @@
 
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, WireMessage};
-use mcproof_protocol::methods;
+use mcproof_analysis::probes::LISTEN_TO_UNDECLARED;
+use mcproof_protocol::{error_code, methods};
 use mcproof_record::ProbeOutcome;
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listen-filter-is-honored",
         area: Area::Modern,
-        requirement: "a server sends only kinds of notifications that the client requested",
+        requirement: "a server sends only kinds of notifications that the client requested, and grants only those that it declares",
         sources: &[must("basic/patterns/subscriptions#opening-a-stream")],
         judge: Judge::Each(filter_is_honored),
         why: "a client treats a notification that it did not request as an error, or wakes up needlessly",
@@ -190,8 +191,31 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
             (None, None) => {}
         }
     }
+    violations.extend(refused_beside_others(conversation, &all));
     violations.truncate(1);
     Judgment::of(violations, seen, "the connection ended before a subscription was acknowledged")
+}
+
+/// A subscription that was refused although another one began: "messages belonging to other subscriptions MAY be interleaved", so that there
+/// may be several.
+fn refused_beside_others(conversation: &ConversationView<'_>, all: &[Subscription<'_>]) -> Option<Violation> {
+    use error_code::{HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION};
+    /// These tell that something is wrong with the request itself.
+    const OF_REQUEST: [i64; 5] = [HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION];
+    let is_begun = |subscription: &&Subscription<'_>| {
+        subscription.notifications.first().and_then(|first| first.method()) == Some(methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED)
+    };
+    let other = all.iter().find(is_begun)?;
+    let refused = all.iter().filter(|subscription| {
+        subscription.notifications.is_empty() && !conversation.is_within(subscription.request.frame.id, &[LISTEN_TO_UNDECLARED])
+    });
+    let (request, answer, code) = refused
+        .filter_map(|subscription| Some((subscription.request, subscription.answer?)))
+        .filter_map(|(request, answer)| Some((request, answer, answer.value.pointer("/error/code")?.as_i64()?)))
+        .find(|(.., code)| !OF_REQUEST.contains(code))?;
+    let mut frames = [other.request.frame.id, request.frame.id, answer.frame.id];
+    frames.sort_unstable();
+    Some(Violation::new(format!("a subscription got error {code}, although another one was acknowledged"), frames))
 }
 
 fn notifications_are_tagged(conversation: &ConversationView<'_>) -> Judgment {
@@ -237,6 +261,26 @@ fn outlives_cancellation(conversation: &ConversationView<'_>, subscription: &Sub
     Some(Violation::new(message, [subscription.request.frame.id, canceled.frame.id, first.frame.id, second.frame.id]))
 }
 
+const SELDOM_REQUESTED: &str = "clients seldom request what is not declared";
+
+/// The acknowledgement "only includes notification types the server actually supports", which are those that it declares.
+fn grants_undeclared(conversation: &ConversationView<'_>, subscription: &Subscription<'_>) -> Option<Violation> {
+    const CHANGES: [(&str, &str); 3] = [
+        ("toolsListChanged", "tools/listChanged"),
+        ("promptsListChanged", "prompts/listChanged"),
+        ("resourcesListChanged", "resources/listChanged"),
+    ];
+    let acknowledgement = subscription
+        .notifications
+        .iter()
+        .find(|notification| notification.method() == Some(methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED))?;
+    let granted = |kind: &str| acknowledgement.param("/notifications").and_then(|granted| granted.get(kind)) == Some(&Value::Bool(true));
+    let (kind, path) = CHANGES.into_iter().find(|(kind, path)| granted(kind) && conversation.lacks(path))?;
+    let message = format!("the acknowledgement grants `{kind}`, and the server does not declare `{}`", path.replace('/', "."));
+    let violation = Violation::new(message, [subscription.request.frame.id, acknowledgement.frame.id]);
+    Some(Violation { tolerance: Some(SELDOM_REQUESTED), ..violation })
+}
+
 fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
     let (all, stray) = subscriptions(conversation);
     let mut violations: Vec<Violation> = Vec::new();
@@ -253,6 +297,7 @@ fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
         }
     }
     violations.extend(all.iter().filter_map(|subscription| outlives_cancellation(conversation, subscription)));
+    violations.extend(all.iter().find_map(|subscription| grants_undeclared(conversation, subscription)));
     if let Some(first) = stray.first() {
         let method = first.method().unwrap_or_default();
         violations.push(Violation::new(
@@ -264,5 +309,60 @@ fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
     match (violations.is_empty(), without_any(conversation, &all)) {
         (true, Some(judgment)) => judgment,
         _ => Judgment::from_violations(violations),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    fn listen(id: u32, probe: &str, filter: &str) -> String {
+        let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+        let params = format!(r#"{{"notifications":{filter},"_meta":{meta}}}"#);
+        format!("@ {probe}\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"subscriptions/listen\",\"params\":{params}}}\n")
+    }
+
+    fn acknowledgement(id: u32, granted: &str) -> String {
+        let params = format!(r#"{{"notifications":{granted},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#);
+        format!("< {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":{params}}}\n")
+    }
+
+    fn is_broken(judge: fn(&ConversationView<'_>) -> Judgment, text: &str) -> bool {
+        let take = example::read(text, "stdio", "2026-07-28");
+        matches!(judge(&ConversationView::new(&take)), Judgment::Broken(_))
+    }
+
+    #[test]
+    fn a_second_subscription_is_taken_as_the_first_was() {
+        let first = listen(1, "listen", r#"{"toolsListChanged":true}"#) + &acknowledgement(1, r#"{"toolsListChanged":true}"#);
+        let check = |probe: &str, code: i32, expected: bool| {
+            let error = format!("< {{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{{\"code\":{code},\"message\":\"no\"}}}}");
+            let text = format!("{first}{}{error}", listen(2, probe, "{}"));
+            assert_eq!(is_broken(is_acknowledged_first, &text), expected, "{text}");
+        };
+        check("listen-to-nothing", -32603, true);
+        check("listen-to-nothing", -32602, false);
+        check("listen-to-undeclared", -32603, false);
+        assert!(!is_broken(is_acknowledged_first, &format!("{first}{}{}", listen(2, "listen-to-nothing", "{}"), acknowledgement(2, "{}"))));
+    }
+
+    #[test]
+    fn what_is_not_declared_is_not_granted() {
+        let discovered = |tools: &str| {
+            let request = r#"> {"jsonrpc":"2.0","id":0,"method":"server/discover","params":{}}"#;
+            let result = format!(r#"{{"supportedVersions":["2026-07-28"],"capabilities":{{"tools":{tools}}}}}"#);
+            format!("{request}\n< {{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{result}}}\n")
+        };
+        let check = |tools: &str, granted: &str, expected: bool| {
+            let listened = listen(1, "listen-to-undeclared", r#"{"toolsListChanged":true}"#) + &acknowledgement(1, granted);
+            let text = discovered(tools) + &listened;
+            assert_eq!(is_broken(filter_is_honored, &text), expected, "{text}");
+        };
+        check(r#"{"listChanged":true}"#, r#"{"toolsListChanged":true}"#, false);
+        check("{}", r#"{"toolsListChanged":true}"#, true);
+        check(r#"{"listChanged":false}"#, r#"{"toolsListChanged":true}"#, true);
+        check("{}", r#"{"toolsListChanged":false}"#, false);
+        check("{}", "{}", false);
     }
 }

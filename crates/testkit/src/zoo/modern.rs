@@ -1,6 +1,6 @@
 //! Broken servers that break requirements of the modern era.
 
-use super::changes::{accept, ask, is_error, refuse, remove};
+use super::changes::{accept, ask, count, is_error, refuse, remove};
 use super::deviation::Deviation;
 use super::http::renumber;
 use super::internal_deviation::InternalDeviation;
@@ -11,6 +11,42 @@ use crate::raw_http::Request;
 use serde_json::{Value, json};
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
+        "discovery-lists-more",
+        "lists a version at discovery that it refuses",
+        "discover-names-versions",
+        ALL,
+        MODERN,
+        Deviation::Result("server/discover", |_, result| result["supportedVersions"] = json!(["2026-07-28", "2099-01-01"])),
+    ),
+    broken_server(
+        "second-subscription-breaks",
+        "bears one subscription, and fails at the next",
+        "listen-is-acknowledged-first",
+        STDIO,
+        MODERN,
+        Deviation::Outgoing(|received, message| {
+            match message["method"] == "notifications/subscriptions/acknowledged" && count(received) % 2 == 0 {
+                true => vec![refuse(received, -32603, "Internal error")],
+                false => vec![message],
+            }
+        }),
+    ),
+    broken_server(
+        "grants-what-it-does-not-declare",
+        "acknowledges a subscription to changes that it never tells of",
+        "listen-filter-is-honored",
+        ALL,
+        MODERN,
+        Deviation::Outgoing(|received, mut message| {
+            if message["method"] == "notifications/subscriptions/acknowledged" {
+                for (kind, requested) in received.params()["notifications"].as_object().into_iter().flatten() {
+                    message["params"]["notifications"][kind] = requested.clone();
+                }
+            }
+            vec![message]
+        }),
+    ),
     broken_server(
         "discover-unknown",
         "does not know `server/discover`",

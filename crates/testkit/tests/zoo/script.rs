@@ -159,6 +159,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
     steps.push(Step::Cancelled(request("tools/call", cancelled)));
     if modern {
         steps.push(Step::Listen(request("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": ["zoo://notes"] } }))));
+        steps.push(Step::Listen(request("subscriptions/listen", json!({ "notifications": { "promptsListChanged": true } }))));
         for method in ["ping", "initialize", "logging/setLevel", "resources/subscribe"] {
             steps.push(Step::Send(request(method, json!({}))));
         }
