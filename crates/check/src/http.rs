@@ -20,7 +20,7 @@ use super::explorer::Explorer;
 use super::{CheckOptions, DetectedServer};
 use mcproof_client::{ConnectOptions, Target};
 use mcproof_protocol::{EraChoice, Revision, Transport};
-use mcproof_record::{Conversation, Opened};
+use mcproof_record::{Conversation, ExchangeId, FrameBody, Opened, Transcript};
 use request_variants::Questions;
 
 /// In each era that the server speaks. What it may not survive comes last.
@@ -60,6 +60,28 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
     sessions::take(&mut explorer, &questions, &refused).await;
     abort::take(&mut explorer).await;
     explorer.end().await
+}
+
+/// Whether a connection that was kept takes another request, where a message got no response: that may have been the second one on its
+/// connection.
+pub(super) async fn try_kept_connection(explorer: &mut Explorer<'_>) {
+    if explorer.kind() != Transport::Http || !has_unanswered_post(&explorer.transcript()) {
+        return;
+    }
+    let http_requests = Questions::of_session(explorer);
+    let (first, second) = (http_requests.notification(explorer), http_requests.notification(explorer));
+    explorer.http_in_row("kept-connection", [&first, &second]).await;
+}
+
+fn has_unanswered_post(transcript: &Transcript) -> bool {
+    let frames = || transcript.frames.iter().map(|frame| &frame.body);
+    let has_ended = |exchange: ExchangeId| {
+        frames().any(|body| match body {
+            FrameBody::HttpResponse { exchange: other, .. } | FrameBody::HttpEnd { exchange: other, .. } => *other == exchange,
+            _ => false,
+        })
+    };
+    frames().any(|body| matches!(body, FrameBody::HttpRequest { exchange, method, .. } if method == "POST" && !has_ended(*exchange)))
 }
 
 /// A server that let nobody in: where it sends those who want to get in, and what it lets in instead.

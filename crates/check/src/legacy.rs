@@ -3,7 +3,7 @@
 use super::explorer::{Explorer, ResponseOutcome};
 use super::modern::FUTURE_VERSION;
 use super::optional_members::{WITH_OPEN_CAPABILITIES, may_be_about_capabilities, with_open_capabilities};
-use super::{CheckOptions, EraOutcome, EraSupport, features, listing};
+use super::{CheckOptions, EraOutcome, EraSupport, features, http, listing};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_client::{ConnectFailure, ConnectOptions};
 use mcproof_protocol::{Era, EraChoice, Revision, Transport};
@@ -51,6 +51,7 @@ fn as_legal_form(refused: Conversation) -> Conversation {
 }
 
 async fn main(mut explorer: Explorer<'_>) -> Conversation {
+    http::try_kept_connection(&mut explorer).await;
     listing::explore(&mut explorer).await;
     features::set_log_level(&mut explorer).await;
     explorer.end().await

@@ -11,7 +11,7 @@ use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::{OPEN_CHUNK, RESET_AT_CLOSE};
 use mcproof_protocol::{Revision, methods};
-use mcproof_record::FrameId;
+use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::Value;
 use std::time::Duration;
 use url::{Host, Url};
@@ -292,6 +292,17 @@ fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
     frames
 }
 
+/// Whether a connection took a request, and nothing came for the next one.
+pub(super) fn second_request_hangs(conversation: &ConversationView<'_>) -> bool {
+    conversation.probes("kept-connection").any(|attempt| {
+        let mut within = conversation.exchanges.values().filter(|exchange| attempt.probed.contains(exchange.request.id));
+        let (first, second) = (within.next(), within.next());
+        attempt.probed.outcome == ProbeOutcome::Silent
+            && first.is_some_and(|first| first.response.is_some())
+            && second.is_some_and(|second| second.response.is_none())
+    })
+}
+
 fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
     let Some(attempt) = conversation.probe("kept-connection") else { return Judgment::NotTried("it was not tried".into()) };
     let within = |exchange: &&HttpExchange<'_>| attempt.probed.contains(exchange.request.id);
@@ -306,7 +317,11 @@ fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
         }
         [first, second] => {
             let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
-            Judgment::Broken(vec![Violation::new("a connection was closed after a response without `Connection: close`", frames)])
+            let message = match second_request_hangs(conversation) {
+                true => "the second request on a connection got no response",
+                false => "a connection was closed after a response without `Connection: close`",
+            };
+            Judgment::Broken(vec![Violation::new(message, frames)])
         }
         [first] if matches!(first.end, Some((_, None))) => {
             Judgment::NotApplicable("the responses are HTTP/1.0, which ends the connection after each of them".into())
@@ -471,6 +486,26 @@ mod tests {
         check(404, &[(404, 404)], "untestable");
         check(404, &[], "untestable");
         check(500, &[], "broken");
+    }
+
+    const HANGS: &str = "the second request on a connection got no response";
+
+    #[test]
+    fn a_connection_that_hangs_is_told_from_one_that_is_closed() {
+        let check = |text: &str, expected: Option<&str>| {
+            let take = example::read(text, "http", "2025-11-25");
+            let conversation = ConversationView::new(&take);
+            let message = match connection_is_kept(&conversation) {
+                Judgment::Broken(violations) => violations.into_iter().next().map(|violation| violation.message),
+                _ => None,
+            };
+            assert_eq!(message.as_deref(), expected, "{text}");
+            assert_eq!(second_request_hangs(&conversation), expected == Some(HANGS), "{text}");
+        };
+        let closed = "a connection was closed after a response without `Connection: close`";
+        check("@ kept-connection!\n> POST /mcp\n< 202\n! ended\n> POST /mcp", Some(HANGS));
+        check("@ kept-connection?\n> POST /mcp\n< 202\n! ended\n> POST /mcp\n! broken closed", Some(closed));
+        check("@ kept-connection\n> POST /mcp\n< 202\n! ended\n> POST /mcp\n< 202\n! ended", None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Streamable HTTP: status codes, media types, methods and headers.
 //! Source: basic/transports, Streamable HTTP.
 
-use super::connections::unanswered_posts;
+use super::connections::{second_request_hangs, unanswered_posts};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::diagnosis::remedy_for_body;
@@ -484,6 +484,9 @@ fn unanswerable<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<(&'c Http
     posted.collect()
 }
 
+const ON_KEPT_CONNECTIONS: &str =
+    "respond to each request on a connection, or send `Connection: close` with the first response (http-connection-is-reusable)";
+
 fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
     let posted = unanswerable(conversation);
     // One that names a request of this conversation is right, whether the request has ended or not.
@@ -501,7 +504,13 @@ fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
     let first = posted.iter().find(|(exchange, what, status)| wrong(exchange, what, *status));
     let violation = first.map(|(exchange, what, status)| Violation::new(format!("{what} got status {status}"), exchange.heads()));
     let unanswered = unanswered_posts(conversation);
-    let silence = unanswered.first().map(|(exchange, told)| Violation::new(told.clone(), exchange.heads()));
+    let silence = unanswered.first().map(|(exchange, told)| match second_request_hangs(conversation) {
+        true => {
+            let message = format!("{told}, as the second request on any connection gets none");
+            Violation { remedy: Some(ON_KEPT_CONNECTIONS.to_owned()), ..Violation::new(message, exchange.heads()) }
+        }
+        false => Violation::new(told.clone(), exchange.heads()),
+    });
     Judgment::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
 }
 
