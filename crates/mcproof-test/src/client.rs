@@ -1,13 +1,16 @@
 //! An open session as a test uses it.
 
 use crate::called::CallResult;
-use crate::failure::Failure;
+use crate::failure::{Failure, rendered};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
-use mcproof_client::{ConnectFailure, ConnectOptions, Endpoint, Launch, ListFailure, Reply, Session, Tap, Target};
+use mcproof_check::take_of;
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Endpoint, Exit, Launch, ListFailure, Reply, Session, Tap, Target};
 use mcproof_protocol::{Era, Transport, methods};
-use mcproof_record::Diagnostic;
+use mcproof_record::{Conversation, Diagnostic, Finding, FrameId};
 use mcproof_report::{Style, diagnostic};
+use mcproof_rules::{self as rules, Pings, TrafficScope};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,8 +28,14 @@ pub struct Client {
     session: Session,
     timeout: Duration,
     allows_faults: bool,
-    /// The last request got no response, of which the test was told, with the end of the server if that is why.
+    /// Rules that its traffic is not judged by.
+    skipped: Vec<String>,
+    /// It did what no client does that keeps to the specification: its traffic says nothing about the server.
+    is_odd: AtomicBool,
+    /// The last request got no response: the server is not asked what else it has to say.
     unanswered: AtomicBool,
+    /// The test looked at the end of the server.
+    expects_end: AtomicBool,
 }
 
 impl Client {
@@ -60,7 +69,7 @@ impl Client {
         let tap = Tap::new();
         let nowhere = Target::Stdio(Launch::default());
         let opened = mcproof_client::open_in_memory(input, output, options, &tap).await;
-        opened.map(Self::of).map_err(|failure| explain(&failure, &nowhere, &tap))
+        opened.map(|session| Self::of(session, options)).map_err(|failure| explain(&failure, &nowhere, &tap))
     }
 
     /// Starts a command and talks to it over stdio.
@@ -100,17 +109,55 @@ impl Client {
     pub async fn connect(target: &Target, options: &ConnectOptions) -> Result<Self, Failure> {
         let tap = Tap::with(mcproof_client::TapBounds::default(), target.secrets(), None);
         let opened = mcproof_client::open_session(target, options, &tap).await;
-        opened.map(Self::of).map_err(|failure| explain(&failure, target, &tap))
+        opened.map(|session| Self::of(session, options)).map_err(|failure| explain(&failure, target, &tap))
     }
 
-    fn of(session: Session) -> Self {
-        Self { session, timeout: TIMEOUT, allows_faults: false, unanswered: AtomicBool::new(false) }
+    fn of(session: Session, options: &ConnectOptions) -> Self {
+        Self {
+            session,
+            timeout: TIMEOUT,
+            allows_faults: false,
+            skipped: Vec::new(),
+            is_odd: AtomicBool::new(options.faults.is_some()),
+            unanswered: AtomicBool::new(false),
+            expects_end: AtomicBool::new(false),
+        }
     }
 
     /// Lets [`Client::close`] pass over what no conforming server sends, and over a server that ended unasked.
     #[must_use]
     pub fn allow_faults(self) -> Self {
         Self { allows_faults: true, ..self }
+    }
+
+    /// Judges the traffic without these rules: ids, areas, or globs such as `progress-*`; `*` for all.
+    ///
+    /// # Panics
+    /// No rule has one of these names.
+    #[must_use]
+    #[track_caller]
+    pub fn skip_rules<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names: Vec<&str> = names.into_iter().collect();
+        if let Err(unknown) = rules::of_traffic(true, &names) {
+            panic!("\n{}", rendered(&unknown.diagnostic()));
+        }
+        Self { skipped: names.into_iter().map(str::to_owned).collect(), ..self }
+    }
+
+    /// How the server ended that this client started, if it has. A test that looks at that expects it.
+    pub fn ended(&self) -> Option<Exit> {
+        let exit = self.session.exit();
+        self.expects_end.fetch_or(exit.is_some(), Ordering::Relaxed);
+        exit
+    }
+
+    /// Sends a message as it stands; see [`Session::send_message`]. The traffic of this client is not judged by rules then.
+    ///
+    /// # Errors
+    /// No response came to a request.
+    pub async fn send_message(&self, message: &Map<String, Value>, deadline: Duration) -> Result<Option<Reply>, CallFailure> {
+        self.is_odd.store(true, Ordering::Relaxed);
+        self.session.send_message(message, deadline).await
     }
 
     /// Waits no longer than this for each response from here on.
@@ -218,8 +265,8 @@ impl Client {
     /// Ends the session, and the server if it started it.
     ///
     /// # Panics
-    /// The server sent what no conforming server sends (noise on stdout, a second response), or ended unasked. After
-    /// [`Client::allow_faults`] it does not panic.
+    /// The server sent what no conforming server sends (noise on stdout, a second response, a malformed message) until it had ended, or ended
+    /// unasked. After [`Client::allow_faults`] it does not panic.
     pub async fn close(self) {
         if let Some(fault) = self.end().await {
             panic!("\n{fault}");
@@ -228,9 +275,18 @@ impl Client {
 
     /// Ends it, and gives the first thing that was wrong on its wire.
     pub(crate) async fn end(self) -> Option<Failure> {
-        let found = if self.allows_faults { None } else { self.fault().await };
+        if self.allows_faults {
+            self.session.close().await;
+            return None;
+        }
+        let found = self.fault().await;
+        let is_odd = self.is_odd.load(Ordering::Relaxed);
+        let (conversation, tap, skipped) = (take_of(&self.session), self.session.tap().clone(), self.skipped);
         self.session.close().await;
-        found
+        match found {
+            None if !is_odd => broken(&Conversation { transcript: tap.transcript(), ..conversation }, &skipped),
+            found => found,
+        }
     }
 
     async fn fault(&self) -> Option<Failure> {
@@ -252,9 +308,33 @@ impl Client {
         }
         // The command of a server at a URL may only have started it.
         let exit = self.session.exit().filter(|exit| handshake.transport == Transport::Stdio || exit.code != Some(0))?;
-        let message = format!("{exit}, after its last response");
-        (!unanswered).then(|| Failure::new(Diagnostic::error("server-exited", message).evidence(diagnosis::evidence(&transcript, None))))
+        if self.expects_end.load(Ordering::Relaxed) {
+            return None;
+        }
+        let when = if unanswered { "instead of sending a response" } else { "after its last response" };
+        let exited = Diagnostic::error("server-exited", format!("{exit}, {when}")).hint(END_EXPECTED);
+        Some(Failure::new(exited.evidence(diagnosis::evidence(&transcript, None))))
     }
+}
+
+/// That a request fails does not say that the server may end.
+const END_EXPECTED: &str = "a test that expects the end of its server has to look at `Client::ended`";
+/// Frames that are shown of a broken rule.
+const SHOWN: usize = 8;
+
+/// The first rule that a whole conversation breaks.
+fn broken(conversation: &Conversation, skipped: &[String]) -> Option<Failure> {
+    let (skipped, told): (Vec<&str>, _) = (skipped.iter().map(String::as_str).collect(), BTreeSet::new());
+    if conversation.transcript.dropped > 0 {
+        return None;
+    }
+    let (since, pings) = (FrameId(0), Pings::OfLibraries);
+    let scope = TrafficScope { is_whole: true, is_over: true, since, skipped: &skipped, told: &told, pings };
+    let errors = rules::errors_of_traffic(conversation, &scope).expect("unknown rules were refused");
+    let (rule, Finding { message, remedy, frames, .. }) = errors.into_iter().next()?;
+    let hint = format!("{remedy}; see `mcproof explain {rule}`, or leave it out with `Client::skip_rules`");
+    let evidence = conversation.transcript.around(frames.into_iter().max(), SHOWN, 0);
+    Some(Failure::new(Diagnostic::error(rule, message).hint(hint).evidence(evidence)))
 }
 
 impl Deref for Client {

@@ -27,7 +27,7 @@ pub use client::Client;
 pub use contracts::assert_check;
 pub use failure::Failure;
 pub use mcproof_client::{
-    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Elicitation, FaultDirection, FaultInjector, FaultRule, Handshake,
+    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Elicitation, Exit, FaultDirection, FaultInjector, FaultRule, Handshake,
     InjectedFault, Reply, Sampling, Schedule, Session, Tap, Target,
 };
 pub use mcproof_macros::test;

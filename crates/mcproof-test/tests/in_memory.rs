@@ -62,6 +62,11 @@ async fn faults_hit_a_server_in_memory_as_well() {
 
 /// A client of a server that writes a line that is no message before each response to a call.
 async fn open_noisy() -> Client {
+    open_faulty("debug: called\n", json!({ "type": "text", "text": "hi" })).await
+}
+
+/// A client of a server that writes this before each response to a call, which has one block of content.
+async fn open_faulty(noise: &'static str, block: Value) -> Client {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     tokio::spawn(async move {
         let (input, mut output) = tokio::io::split(theirs);
@@ -73,8 +78,8 @@ async fn open_noisy() -> Client {
                     "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "noisy", "version": "1" }
                 }),
                 Some("tools/call") => {
-                    output.write_all(b"debug: called\n").await.unwrap();
-                    json!({ "content": [{ "type": "text", "text": "hi" }] })
+                    output.write_all(noise.as_bytes()).await.unwrap();
+                    json!({ "content": [block] })
                 }
                 _ => continue,
             };
@@ -99,6 +104,51 @@ async fn closing_fails_for_noise_on_the_wire() {
 async fn noise_on_the_wire_may_be_allowed() {
     let client = open_noisy().await.allow_faults();
     assert_eq!(echo(&client).await, "hi");
+    client.close().await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "`content[0].text` is missing")]
+async fn closing_fails_for_a_malformed_message() {
+    let client = open_faulty("", json!({ "type": "text" })).await;
+    echo(&client).await;
+    client.close().await;
+}
+
+#[tokio::test]
+async fn rules_may_be_left_out() {
+    let client = open_faulty("", json!({ "type": "text" })).await.skip_rules(["message-matches-schema"]);
+    echo(&client).await;
+    client.close().await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "did you mean `message-matches-schema`?")]
+async fn a_rule_that_is_left_out_exists() {
+    let _ = open_noisy().await.skip_rules(["message-matches-shema"]);
+}
+
+/// Ends when a tool is called.
+const CRASHING: &str = r#"
+read discover; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no such method"}}'
+read initialize
+echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}'
+read initialized; read call; exit 3
+"#;
+
+#[tokio::test]
+#[should_panic(expected = "instead of sending a response")]
+async fn a_crash_is_no_refusal() {
+    let client = Client::stdio(["sh", "-c", CRASHING]).await.unwrap();
+    assert!(client.call("echo", json!({})).await.is_err());
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_crash_may_be_expected() {
+    let client = Client::stdio(["sh", "-c", CRASHING]).await.unwrap();
+    assert!(client.call("echo", json!({})).await.is_err());
+    assert_eq!(client.ended().unwrap().code, Some(3));
     client.close().await;
 }
 

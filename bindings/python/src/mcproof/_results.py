@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 JsonObject = Dict[str, Any]
 ItemT = TypeVar("ItemT", bound="Item")
 SelfT = TypeVar("SelfT", bound="Answer")
+CallT = TypeVar("CallT", bound="CallResult")
 
 
 def _camel(name: str) -> str:
@@ -240,7 +241,7 @@ class CallResult(Answer):
         """The text as JSON."""
         return json.loads(self.text)
 
-    def expect(self: SelfT, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> SelfT:
+    def expect(self: CallT, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> CallT:
         """Holds the payload, and with `$text` the text, against an expectation in the language of the suites.
 
         As there, a call that failed (`isError`) meets none, unless `expect_error` came before. Raises `ExpectationFailed` with a diff and
@@ -250,13 +251,13 @@ class CallResult(Answer):
         self._client._expect(self._called(), expectation, variables, self.frame)
         return self
 
-    def expect_raw(self: SelfT, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> SelfT:
+    def expect_raw(self: CallT, expectation: Any, *, variables: Optional[Mapping[str, Any]] = None) -> CallT:
         """Holds the whole result, with `content`, `_meta` and `isError`, against an expectation."""
         __tracebackhide__ = True
         self._client._expect({"value": self.raw}, expectation, variables, self.frame)
         return self
 
-    def expect_error(self: SelfT, text: Any = None) -> SelfT:
+    def expect_error(self: CallT, text: Any = None) -> CallT:
         """Expects `isError`, and if `text` is given (a text, `/a pattern/i` or matchers) that the text of the response matches it."""
         __tracebackhide__ = True
         self._client._expect({"value": self.raw}, {"isError": True}, None, self.frame)

@@ -279,8 +279,10 @@ def _close_left(item: pytest.Item, nextitem: Optional[pytest.Item]) -> List[Wire
     found: List[WireFault] = []
     marker = item.get_closest_marker("mcp")
     allowed = item.stash[_opened] if marker is not None and marker.kwargs.get("allow_faults") else []
-    left = [client for client in _clients if client._closed is None and (nextitem is None or client.is_left_behind)]
+    left = [client for client in _clients if client._opened is not None and client._closed is None]
     for client in left:
+        if nextitem is not None and not client.is_left_behind:
+            continue
         try:
             client.close_from_outside()
         except WireFault as fault:
