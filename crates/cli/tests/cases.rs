@@ -319,6 +319,18 @@ fn a_shared_teardown_that_fails_after_fail_fast_is_told() {
 }
 
 #[test]
+fn a_shared_teardown_that_fails_is_told_of_the_last_test_that_ran() {
+    let text = format!("{TRACKER}isolation: file\nteardown: [{{ run: [sh, -c, 'exit 7'] }}]\ntests:\n");
+    let tests = |skip: &str| format!("{text}  - {{ name: a, steps: [tools] }}\n  - {{ name: b, {skip}, steps: [tools] }}\n");
+    let known = tests("skip: not now");
+    check(&known, &["--jobs", "1"], 1, &["✗ FAIL [stdio] ", "› a", "`sh` ended with code 7", "name(=a)", "1 failed, 1 skipped"]);
+    check(&known, &["--jobs", "1", "--filter", "name(=a)"], 1, &["`sh` ended with code 7"]);
+    // That a session has to be asked first is known too late.
+    let unknown = tests("skip_if: { lacks: experimental }");
+    check(&unknown, &["--jobs", "1"], 1, &["in the shared teardown: `sh` ended with code 7"]);
+}
+
+#[test]
 fn a_profile_may_disturb_the_wire_and_say_how_often_to_try() {
     let text = "server: { stdio: mcproof demo tracker }\nprofiles:\n  bad-network:\n    faults: { drop: true, tool: echo, first: 1 }\n    timeouts: { request: 2s }\n    retry: { max: 1, force: true }\n  \
                 worse-network:\n    faults: [{ drop: true, tool: echo }]\n    timeouts: { request: 300ms }\n  thorough:\n    leaks: { repeat: 2 }\n  patient:\n    breaker: { failures: 1, open: 60s }\n    faults: { drop: true, tool: echo }\n    timeouts: { request: 300ms }\n\

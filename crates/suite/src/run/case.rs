@@ -98,7 +98,7 @@ pub(super) async fn run_case(work: Work, world: RunContext, mut warm: Option<Sta
         .build();
     let mut attempts = 1;
     let mut earlier: Vec<Diagnostic> = Vec::new();
-    let mut taken = group.as_ref().map(|key| world.groups.take(key));
+    let mut taken = group.as_ref().map(|key| world.groups.take(key, &work));
     loop {
         let (handed, last) = taken.unwrap_or_default();
         let retry = (work.case().retries.most >= attempts).then(|| delays.next()).flatten();
@@ -158,10 +158,15 @@ pub(super) async fn end_group(work: Work, world: RunContext, handed: GroupState)
     case.end_group(true).await;
     let Running { sessions: Sessions { open, tmp, .. }, mut diagnostics, .. } = case;
     OpenSessions::unjudged(open, tmp).end().await;
-    for diagnostic in &mut diagnostics {
+    name_shared_teardown(&mut diagnostics);
+    diagnostics
+}
+
+/// Says where it went wrong, where nothing else does: the case at hand is not to blame.
+fn name_shared_teardown(diagnostics: &mut [Diagnostic]) {
+    for diagnostic in diagnostics {
         diagnostic.message = format!("in the shared teardown: {}", diagnostic.message);
     }
-    diagnostics
 }
 
 struct Attempt {
@@ -174,27 +179,21 @@ struct Attempt {
 
 async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: Last, warm: Option<StartingSession>) -> Attempt {
     let started = Instant::now();
-    let unasked = skipped_unasked(work);
-    if let Some(skip) = &unasked
-        && (last == Last::No || !handed.owes_teardown)
-    {
-        let outcome = skipped(work, skip, started.elapsed());
+    if let Some(skip) = skipped_unasked(work) {
+        let outcome = skipped(work, &skip, started.elapsed());
         let wire = Wire::of(work.transport, &outcome, &BTreeMap::new());
-        let (leftovers, kept) = match last {
-            Last::Yes => (OpenSessions::unjudged(handed.open, handed.tmp), GroupState::default()),
-            Last::No => (OpenSessions::default(), handed),
-        };
-        return Attempt { outcome, leftovers, kept, wire };
+        // What its group shares is for the cases that run.
+        return Attempt { outcome, leftovers: OpenSessions::default(), kept: handed, wire };
     }
     let shares = work.group().is_some();
     let mut case = Running::new(work, world, handed, warm, started);
-    let ran = match unasked {
-        Some(skip) => Ran::Skipped(skip),
-        None => case.run().await,
-    };
+    let ran = case.run().await;
     if last == Last::Yes {
-        let failed_before = case.has_failed();
+        let (failed_before, known) = (case.has_failed(), case.diagnostics.len());
         case.end_group(failed_before).await;
+        if matches!(ran, Ran::Skipped(_)) {
+            name_shared_teardown(&mut case.diagnostics[known..]);
+        }
     }
     let duration = started.elapsed();
     let Running { sessions, steps, diagnostics, set_up, owes_teardown, .. } = case;

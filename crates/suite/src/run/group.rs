@@ -1,5 +1,6 @@
 //! Cases that share a server and a session: what they hand on to each other.
 
+use super::case::skipped_unasked;
 use super::expand::{GroupKey, Work};
 use super::sessions::Open;
 use serde_json::{Map, Value};
@@ -12,9 +13,9 @@ use tempfile::TempDir;
 pub(super) struct Groups(Arc<Mutex<HashMap<GroupKey, Group>>>);
 
 struct Group {
-    /// Cases that are still to come.
+    /// Cases that are still to come, without those of which it is known that they are skipped.
     left: usize,
-    /// The last of its cases.
+    /// The last of these.
     last: Work,
     handed: GroupState,
 }
@@ -35,16 +36,22 @@ impl Groups {
         let mut groups: HashMap<GroupKey, Group> = HashMap::new();
         for (key, work) in works.filter_map(|work| Some((work.group()?, work))) {
             let group = groups.entry(key).or_insert_with(|| Group { left: 0, last: work.clone(), handed: GroupState::default() });
-            group.left += 1;
-            group.last = work.clone();
+            if skipped_unasked(work).is_none() {
+                group.left += 1;
+                group.last = work.clone();
+            }
         }
         Self(Arc::new(Mutex::new(groups)))
     }
 
-    /// What the case before left, and whether the case is the last of its group.
-    pub(super) fn take(&self, key: &GroupKey) -> (GroupState, Last) {
+    /// What the case before left, and whether the case is the last of its group: what the end of the shared server shows is told of a
+    /// case that ran.
+    pub(super) fn take(&self, key: &GroupKey, work: &Work) -> (GroupState, Last) {
         let mut groups = self.groups();
         let Some(group) = groups.get_mut(key) else { return Default::default() };
+        if skipped_unasked(work).is_some() {
+            return (std::mem::take(&mut group.handed), Last::No);
+        }
         group.left = group.left.saturating_sub(1);
         let last = if group.left == 0 { Last::Yes } else { Last::No };
         (std::mem::take(&mut group.handed), last)
