@@ -71,3 +71,32 @@ pub fn errors_of_traffic(conversation: &Conversation, scope: &TrafficScope<'_>) 
     });
     Ok(first.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find;
+    use mcproof_record::{Opened, Transcript};
+
+    fn errors(skipped: &[&str]) -> Result<Vec<(String, Finding)>, UnknownRule> {
+        let (name, transport, revision) = ("s".to_owned(), "stdio".to_owned(), "2025-11-25".to_owned());
+        let (probes, transcript) = (Vec::new(), Transcript::default());
+        let conversation =
+            Conversation { name, transport, revision, opened: Opened::Yes, probes, ending: None, sdks: Vec::new(), transcript };
+        let (since, told) = (FrameId(0), BTreeSet::new());
+        let scope = TrafficScope { is_whole: true, is_over: true, since, skipped, told: &told, pings: Pings::OfLibraries };
+        errors_of_traffic(&conversation, &scope)
+    }
+
+    #[test]
+    fn rules_that_are_named_here_exist() {
+        assert!(SAME.iter().all(|(_, rule)| find(rule).is_some()));
+        assert!(find(OF_PINGS).is_some());
+    }
+
+    #[test]
+    fn what_no_rule_is_called_cannot_be_left_out() {
+        assert!(errors(&["progress-*"]).unwrap().is_empty());
+        assert_eq!(errors(&["progress-increase"]).unwrap_err().near, Some("progress-increases"));
+    }
+}
