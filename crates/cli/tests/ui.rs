@@ -139,7 +139,9 @@ for line in sys.stdin:
     if method == "initialize":
         answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "echo", "version": "1"}}
     elif method == "tools/list":
-        properties = {"id": {"type": "integer"}, "constructor": {"type": "string"}}
+        properties = {"id": {"type": "integer"}, "constructor": {"type": "string"}, "price": {"type": "number"}}
+        properties["word"] = {"type": "string", "pattern": "^(a+)+$"}
+        properties["list"] = {"type": "array", "items": {"type": "number"}}
         answer["result"] = {"tools": [{"name": "echo", "inputSchema": {"type": "object", "properties": properties, "required": ["id"]}}]}
     elif method == "tools/call":
         arguments = message["params"].get("arguments", {})
@@ -149,8 +151,8 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 "#;
 
-#[test]
-fn arguments_are_sent_as_they_are_typed() {
+/// Such a server, and a page with its tool.
+fn echo() -> (tempfile::TempDir, Inspector, Page) {
     let folder = tempfile::tempdir().unwrap();
     let server = folder.path().join("echo.py");
     std::fs::write(&server, ECHO).unwrap();
@@ -160,6 +162,56 @@ fn arguments_are_sent_as_they_are_typed() {
     page.visit(&inspector.url);
     wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
     open_tool(&mut page, "echo");
+    (folder, inspector, page)
+}
+
+/// Types into a field key by key, and gives what stands in it then.
+fn type_keys(page: &mut Page, field: &str, text: &str) -> Value {
+    fill(page, field, "");
+    for key in text.chars() {
+        page.press(&key.to_string());
+    }
+    page.evaluate(&format!("new Promise((done) => setTimeout(() => done(document.querySelector('{field}').value), 100))"))
+}
+
+#[test]
+fn numbers_are_sent_as_they_are_typed_key_by_key() {
+    let (_folder, _inspector, mut page) = echo();
+    fill(&mut page, "[data-testid=input-id]", "1");
+    for text in ["-0.5", "10.01", "1e10", "0.001", "1.0", "1.05"] {
+        page.evaluate("(() => { const field = document.querySelector('[data-testid=input-price]'); field.focus(); field.select(); })()");
+        page.press("Backspace");
+        assert_eq!(type_keys(&mut page, "[data-testid=input-price]", text), text);
+    }
+    // A new item is empty until something is typed.
+    page.evaluate("[...document.querySelectorAll('[data-testid=field-list] button')].find((one) => one.innerText === 'Add item').click()");
+    wait_for(&mut page, "document.querySelector('[data-testid=input-0]')?.value === ''");
+    wait_for(&mut page, "document.querySelector('[data-testid=send]').disabled");
+    assert_eq!(type_keys(&mut page, "[data-testid=input-0]", "5."), "5.");
+    wait_for(&mut page, "document.querySelector('[data-testid=send]').disabled");
+    page.press("2");
+    wait_for(&mut page, "!document.querySelector('[data-testid=send]').disabled");
+    click(&mut page, "send");
+    wait_for(&mut page, "document.querySelector('[data-testid=structured]')?.innerText.includes('1.05')");
+    wait_for(&mut page, "document.querySelector('[data-testid=structured]')?.innerText.includes('5.2')");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
+fn a_pattern_of_a_server_does_not_stop_the_page() {
+    let (_folder, _inspector, mut page) = echo();
+    let begun = Instant::now();
+    fill(&mut page, "[data-testid=input-word]", &format!("{}!", "a".repeat(60)));
+    wait_for(&mut page, "document.querySelector('[data-testid=field-word] .field-flaw')?.innerText.includes('pattern')");
+    fill(&mut page, "[data-testid=input-word]", &"a".repeat(60));
+    wait_for(&mut page, "!document.querySelector('[data-testid=field-word] .field-flaw')");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
+fn arguments_are_sent_as_they_are_typed() {
+    let (_folder, _inspector, mut page) = echo();
     fill(&mut page, "[data-testid=input-id]", "9007199254740993");
     fill(&mut page, "[data-testid=input-constructor]", "x");
     click(&mut page, "send");

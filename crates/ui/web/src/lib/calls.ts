@@ -1,6 +1,6 @@
 // Calls, derived from frames as they come: requests with their responses, notifications, HTTP requests without a message. The same
 // states as in the crate `mcproof-trace`.
-import { LongNumber, read, write } from "./lossless";
+import { asNumber, LongNumber, read, write } from "./lossless";
 import { TaskBook } from "./tasks";
 import { rawText } from "./text";
 import type { Frame, Json, JsonObject } from "./types";
@@ -137,7 +137,7 @@ export class Tracker {
     call.end = at;
     call.status = isObject(message.error) ? "rpc-error" : isObject(message.result) && message.result.isError === true ? "tool-error" : "ok";
     if (isObject(message.error)) {
-      call.code = typeof message.error.code === "number" ? message.error.code : undefined;
+      call.code = asNumber(message.error.code);
       call.message = typeof message.error.message === "string" ? message.error.message : undefined;
     }
   }
@@ -208,7 +208,7 @@ export class Tracker {
     let status: CallStatus = "ok";
     if (isObject(error)) {
       status = "rpc-error";
-      call.code = typeof error.code === "number" ? error.code : undefined;
+      call.code = asNumber(error.code);
       call.message = typeof error.message === "string" ? error.message : undefined;
     } else if (isObject(result)) {
       if (result.isError === true) {

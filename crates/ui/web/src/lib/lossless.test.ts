@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isObject } from "./calls";
-import { beyond64, LongNumber, numberOf, own, plain, read, write } from "./lossless";
+import { beyond64, LongNumber, numberOf, own, plain, read, typedNumber, unfinished, write } from "./lossless";
 import { flaws, initial } from "./schema";
 import type { Json, JsonObject } from "./types";
 
@@ -12,8 +12,9 @@ test.each([
 });
 
 test("numbers that JavaScript keeps are numbers", () => {
-  for (const [text, number] of [["9007199254740991", 9007199254740991], ["9007199254740992", 9007199254740992], ["1e21", 1e21], ["1.50", 1.5], ["0.1", 0.1], ["100000000000000000000", 1e20], ["0", 0], ["0.30000000000000004", 0.30000000000000004]] as const) expect(read(text)).toBe(number);
+  for (const [text, number] of [["9007199254740991", 9007199254740991], ["9007199254740992", 9007199254740992], ["1e+21", 1e21], ["1.5", 1.5], ["0.1", 0.1], ["100000000000000000000", 100000000000000000000], ["0", 0], ["0.30000000000000004", 0.30000000000000004]] as const) expect(read(text)).toBe(number);
   expect(numberOf("9007199254740993")).toBeInstanceOf(LongNumber);
+  for (const text of ["1.0", "1.50", "1E2", "1e21", "-0", "-0.0", "0.0000001", "[-0]", '{"a":-0,"b":2.50}']) expect(write(read(text))).toBe(text);
   expect([numberOf("12"), numberOf("1."), numberOf("01"), numberOf("x")]).toEqual([12, undefined, undefined, undefined]);
 });
 
@@ -27,6 +28,17 @@ test("a long number is no object, and JSON stays JSON", () => {
 test("numbers beyond 64 bits are told", () => {
   expect(beyond64(read('{"a":[9007199254740993,18446744073709551615,-9223372036854775808],"b":1}'))).toEqual([]);
   expect(beyond64(read('{"a":[18446744073709551616],"b":{"c":-9223372036854775809},"d":0.1000000000000000055511151231257827}'))).toEqual(["18446744073709551616", "-9223372036854775809", "0.1000000000000000055511151231257827"]);
+});
+
+test("what is typed stays what it is, key by key", () => {
+  for (const text of ["1.05", "-0.5", "1e10", "10.01", "6.02e23", "0.001", "100.0025", "-0", "1E-7", "05", ".5", "+1"]) {
+    for (let end = 1; end <= text.length; end++) expect(String(typedNumber(text.slice(0, end)))).toBe(text.slice(0, end));
+    const value = { list: [typedNumber(text)] };
+    if (Number.isNaN(Number(text)) || /^(0\d|[.+])/.test(text)) expect(unfinished(value)).toEqual([{ at: "/list/0", text }]);
+    else expect([write(value), unfinished(value), beyond64(value)]).toEqual([`{"list":[${text}]}`, [], []]);
+  }
+  expect(unfinished({ "a/b": typedNumber(""), c: typedNumber("1.") })).toEqual([{ at: "/a~1b", text: "" }, { at: "/c", text: "1." }]);
+  expect(isObject(typedNumber("-"))).toBe(false);
 });
 
 test("a schema may have long numbers, too", () => {

@@ -1,12 +1,22 @@
 // JSON whose numbers stay as they are written. A number that JavaScript would change, such as an identifier beyond 2^53, is kept as its text.
 import type { Json } from "./types";
 
-/** A number that has more digits than a JavaScript number keeps. */
+/** A number that JavaScript would write otherwise: one of more digits than it keeps, or one such as `1.0` and `1e2`. */
 export class LongNumber {
   constructor(readonly text: string) {}
 
+  /** Whether it has the value of an ordinary number. */
+  get isExact(): boolean {
+    return isExact(this.text);
+  }
+
   toString(): string {
     return this.text;
+  }
+
+  /** For arithmetic: rounded. */
+  valueOf(): number {
+    return Number(this.text);
   }
 
   /** For code that does not know of such numbers: rounded. */
@@ -15,9 +25,16 @@ export class LongNumber {
   }
 }
 
+/** What is typed into a field for numbers and is none yet, such as `-` and `1.`: kept as it is, and never sent. */
+export class Unfinished extends LongNumber {
+  override get isExact(): boolean {
+    return false;
+  }
+}
+
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
-/** What may be such a number: one of 15 digits or fewer is none, unless it has an exponent. */
-const SUSPICIOUS = /(?:^|[[:,\s])-?(?:\d[\d.]{15}|\d[\d.]*[eE][-+\d])/;
+/** What may be such a number: one of many digits, with an exponent, with a zero at its end, a very small one, or `-0`. */
+const SUSPICIOUS = /(?:^|[[:,\s])-?(?:\d[\d.]{15}|\d[\d.]*[eE][-+\d]|\d+\.\d*0\b|0\.00000)|-0(?![\d.])/;
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
 
 /** Sign, digits and exponent, the same for all ways to write a number. */
@@ -29,15 +46,35 @@ function canonical(text: string): string {
   return digits === "" ? "0" : `${text.startsWith("-") ? "-" : ""}${digits}e${Number(exponent) - fraction.length + (all.length - digits.length)}`;
 }
 
-const isExact = (text: string) => {
+function isExact(text: string): boolean {
   const number = Number(text);
   return Number.isFinite(number) && canonical(text) === canonical(String(number));
-};
+}
+
+/** Whether JavaScript writes the number as it stands here. */
+const isUsual = (text: string) => String(Number(text)) === text;
 
 /** A number as typed: undefined if it is none. */
 export function numberOf(text: string): Json | undefined {
   if (!NUMBER.test(text)) return undefined;
-  return isExact(text) ? Number(text) : (new LongNumber(text) as unknown as Json);
+  return isUsual(text) ? Number(text) : (new LongNumber(text) as unknown as Json);
+}
+
+/** An ordinary number, for whoever calculates with it. */
+export function asNumber(value: Json | undefined): number | undefined {
+  return typeof value === "number" ? value : (value as unknown) instanceof LongNumber ? Number(value) : undefined;
+}
+
+/** What a field for numbers holds: a number as it is written, or what is not one yet. */
+export function typedNumber(text: string): Json {
+  return numberOf(text) ?? (new Unfinished(text) as unknown as Json);
+}
+
+/** The JSON pointers of what is no number yet. */
+export function unfinished(value: Json | undefined, at = ""): { at: string; text: string }[] {
+  if ((value as unknown) instanceof Unfinished) return [{ at, text: String(value) }];
+  if (value === null || typeof value !== "object" || (value as unknown) instanceof LongNumber) return [];
+  return Object.entries(value).flatMap(([name, one]) => unfinished(one, `${at}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`));
 }
 
 /** Stands before such a number while it is a text; nobody else knows it. */
@@ -51,7 +88,7 @@ export function read(text: string): Json {
   if (!SUSPICIOUS.test(text)) return plainly;
   let any = false;
   const marked = text.replace(TOKENS, (token) => {
-    if (token.startsWith('"') || isExact(token)) return token;
+    if (token.startsWith('"') || isUsual(token)) return token;
     any = true;
     return `"${MARK}${token}"`;
   });
@@ -87,6 +124,7 @@ function written(value: unknown, indent: number, before: string): string {
 export function beyond64(value: Json | undefined): string[] {
   if ((value as unknown) instanceof LongNumber) {
     const { text } = value as unknown as LongNumber;
+    if ((value as unknown) instanceof Unfinished || isExact(text)) return [];
     return /^-?\d+$/.test(text) && BigInt(text) >= -(2n ** 63n) && BigInt(text) < 2n ** 64n ? [] : [text];
   }
   if (value === null || typeof value !== "object") return [];
@@ -96,6 +134,7 @@ export function beyond64(value: Json | undefined): string[] {
 /** A copy that has ordinary numbers, and no names but its own: for code that looks names up without asking whose they are. */
 export function plain(value: Json): Json {
   if (value === null || typeof value !== "object") return value;
+  if ((value as unknown) instanceof Unfinished) return (value as unknown as Unfinished).text;
   if ((value as unknown) instanceof LongNumber) return Number((value as unknown as LongNumber).text);
   if (Array.isArray(value)) return value.map(plain);
   const copy = Object.create(null) as { [key: string]: Json };

@@ -1,14 +1,17 @@
 // JSON Schemas of servers: resolved as far as a form needs it, and values held against them.
 import { Validator, type Schema, type SchemaDraft } from "@cfworker/json-schema";
 import { isObject } from "./calls";
-import { own, plain } from "./lossless";
+import { own, plain, unfinished } from "./lossless";
+import { limited, unchecked } from "./pattern";
 import type { Json, JsonObject } from "./types";
 
 const DEEPEST = 12;
+/** Parts of one schema that are put together, and members that a form begins with: a schema that refers to itself has no end. */
+const MOST_PARTS = 2000;
 
 /** With local references and `allOf` followed. */
-export function resolve(schema: Json | undefined, root: JsonObject, depth = 0): JsonObject {
-  if (!isObject(schema) || depth > DEEPEST) return {};
+export function resolve(schema: Json | undefined, root: JsonObject, depth = 0, room = { left: MOST_PARTS }): JsonObject {
+  if (!isObject(schema) || depth > DEEPEST || room.left-- <= 0) return {};
   let found: JsonObject = schema;
   if (typeof schema.$ref === "string" && schema.$ref.startsWith("#")) {
     let at: Json | undefined = root;
@@ -17,13 +20,13 @@ export function resolve(schema: Json | undefined, root: JsonObject, depth = 0): 
       at = isObject(at) ? own(at, key) : Array.isArray(at) ? at[Number(key)] : undefined;
     }
     const { $ref: _, ...beside } = schema;
-    found = { ...resolve(at, root, depth + 1), ...beside };
+    found = { ...resolve(at, root, depth + 1, room), ...beside };
   }
   if (Array.isArray(found.allOf)) {
     const { allOf, ...beside } = found;
     let merged: JsonObject = {};
     for (const part of [...(allOf as Json[]), beside]) {
-      const one = part === beside ? beside : resolve(part, root, depth + 1);
+      const one = part === beside ? beside : resolve(part, root, depth + 1, room);
       merged = {
         ...merged, ...one,
         properties: { ...(isObject(merged.properties) ? merged.properties : {}), ...(isObject(one.properties) ? one.properties : {}) },
@@ -46,14 +49,14 @@ export function typesOf(schema: JsonObject): string[] {
 }
 
 /** What a form begins with: defaults, and empty objects around them. */
-export function initial(schema: JsonObject, root: JsonObject, depth = 0): Json | undefined {
+export function initial(schema: JsonObject, root: JsonObject, depth = 0, room = { left: MOST_PARTS }): Json | undefined {
   if (schema.default !== undefined) return schema.default;
   if (schema.const !== undefined) return schema.const;
-  if (depth < 6 && isObject(schema.properties)) {
+  if (depth < 6 && room.left-- > 0 && isObject(schema.properties)) {
     const required = Array.isArray(schema.required) ? schema.required : [];
     const begun: [string, Json][] = [];
     for (const [name, property] of Object.entries(schema.properties)) {
-      const one = initial(resolve(property, root), root, depth + 1);
+      const one = initial(resolve(property, root), root, depth + 1, room);
       if (one !== undefined && (required.includes(name) || !isObject(one) || Object.keys(one).length > 0)) begun.push([name, one]);
     }
     return Object.fromEntries(begun);
@@ -84,13 +87,29 @@ export interface Flaw {
   message: string;
 }
 
+export interface Judged {
+  /** `undefined` if the schema cannot be used, or takes too long. */
+  flaws: Flaw[] | undefined;
+  /** Patterns that only an engine without a bound could check. */
+  unchecked: string[];
+}
+
+/** Holds a value against a schema. A server may choose both: the time for it is limited. */
+export function judged(schema: JsonObject, value: Json): Judged {
+  unchecked.clear();
+  const open = unfinished(value).map(({ at, text }) => ({ at, message: text === "" ? "A number is missing" : `“${text}” is not a number as JSON writes it` }));
+  try {
+    const { errors } = limited(() => validator(schema)?.validate(plain(value))) ?? { errors: undefined };
+    const found = errors?.filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword))
+      .map((error) => ({ at: error.instanceLocation.replace(/^#/, ""), message: error.error.replace(/\.$/, "").replace(/^Instance does not have required property "(.*)"$/, "“$1” is required") }))
+      .filter(({ at }) => !open.some((one) => one.at === at));
+    return { flaws: found && [...open, ...found], unchecked: [...unchecked] };
+  } catch {
+    return { flaws: undefined, unchecked: [...unchecked] };
+  }
+}
+
 /** What is wrong with a value; `undefined` if the schema cannot be used. */
 export function flaws(schema: JsonObject, value: Json): Flaw[] | undefined {
-  try {
-    const { errors } = validator(schema)?.validate(plain(value)) ?? { errors: undefined };
-    const found = errors?.filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword));
-    return found?.map((error) => ({ at: error.instanceLocation.replace(/^#/, ""), message: error.error.replace(/\.$/, "").replace(/^Instance does not have required property "(.*)"$/, "“$1” is required") }));
-  } catch {
-    return undefined;
-  }
+  return judged(schema, value).flaws;
 }

@@ -289,7 +289,7 @@ export function vitest(connection: Connection, step: Step): string {
   if (spec.url && spec.transport === "sse") parts.push('transport: "sse"');
   const server = parts.length === 0 ? JSON.stringify(spec.server ?? "") : parts.length > 1 ? `{ ${parts.join(", ")} }` : JSON.stringify(spec.url ?? spec.command);
   const call = `client.call(${JSON.stringify(String(step.params.name))}, ${indent(args, "  ")})`;
-  const rounded = write(args) !== JSON.stringify(args) ? "  // JavaScript rounds the long number: pass such identifiers as texts.\n" : "";
+  const rounded = write(rounding(args)) !== write(args) ? "  // JavaScript rounds the long number: pass such identifiers as texts.\n" : "";
   const body = step.failed
     ? step.refused ? `  await expect(${call}).rejects.toThrow();` : `  await expect(await ${call}).toBeToolError();`
     : `  const result = await ${call};\n  ${step.payload !== undefined || step.result === undefined ? `await expect(result).toMatchExpectation(${indent(rounding(expectation(step.payload ?? {})), "  ")});` : `await expect(result.result).toMatchExpectation(${indent(rounding(step.result), "  ")});`}`;
@@ -305,7 +305,7 @@ ${rounded}${body}
 
 /** With long numbers by their type: JavaScript would round them. */
 function rounding(value: Json): Json {
-  if ((value as unknown) instanceof LongNumber) return { $type: "number" };
+  if ((value as unknown) instanceof LongNumber) return (value as unknown as LongNumber).isExact ? value : { $type: "number" };
   if (Array.isArray(value)) return value.map(rounding);
   return isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, rounding(one)])) : value;
 }

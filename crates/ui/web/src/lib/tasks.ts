@@ -1,4 +1,5 @@
 // Tasks of a server, derived from messages as they come: those of 2025-11-25 and those of the extension io.modelcontextprotocol/tasks.
+import { asNumber } from "./lossless";
 import { isObject, type Call } from "./calls";
 import type { Handshake, Json, JsonObject } from "./types";
 
@@ -95,9 +96,8 @@ export class TaskBook {
     task.message = typeof told.statusMessage === "string" ? told.statusMessage : undefined;
     if (typeof told.createdAt === "string") task.createdAt = told.createdAt;
     const ttl = told.ttlMs !== undefined ? told.ttlMs : told.ttl;
-    if (typeof ttl === "number" || ttl === null) task.ttlMs = ttl;
-    const poll = told.pollIntervalMs ?? told.pollInterval;
-    if (typeof poll === "number") task.pollMs = poll;
+    if (ttl !== undefined) task.ttlMs = ttl === null ? null : (asNumber(ttl) ?? task.ttlMs);
+    task.pollMs = asNumber(told.pollIntervalMs ?? told.pollInterval) ?? task.pollMs;
     task.wants = isObject(told.inputRequests) ? Object.values(told.inputRequests).map((one) => (isObject(one) ? String(one.method) : "input")) : [];
     return task;
   }

@@ -38,6 +38,26 @@ export function clock(micros: number): string {
   return `+${minutes}:${(seconds - minutes * 60).toFixed(2).padStart(5, "0")}`;
 }
 
+/** A time of day, or a day with one, as a field of the browser takes it: in its time zone. Empty if the text is none. */
+export function localTime(text: string): string {
+  // Fields write no seconds where there are none, and would begin anew with another text.
+  const short = (time: string) => time.replace(/^(.*\d\d:\d\d):00$/, "$1");
+  const wall = /^(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d(?::\d\d)?(?=$|[.Zz+-])/.exec(text)?.[0];
+  if (wall !== undefined && (!wall.includes("T") || withOffset(wall) === text)) return short(wall);
+  const at = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d/.test(text) ? new Date(text) : undefined;
+  if (!at || Number.isNaN(at.getTime())) return "";
+  const two = (number: number) => String(number).padStart(2, "0");
+  return short(`${String(at.getFullYear()).padStart(4, "0")}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`);
+}
+
+/** What such a field gives, with seconds and the offset of the browser's time zone, as RFC 3339 requires. */
+export function withOffset(local: string, now = new Date()): string {
+  const whole = /:\d\d:/.test(local) ? local : `${local}:00`;
+  const east = -(local.includes("T") ? new Date(whole) : now).getTimezoneOffset();
+  const two = (number: number) => String(Math.floor(number)).padStart(2, "0");
+  return `${whole}${east < 0 ? "-" : "+"}${two(Math.abs(east) / 60)}:${two(Math.abs(east) % 60)}`;
+}
+
 export function size(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   if (bytes < 1e6) return `${(bytes / 1000).toFixed(bytes < 10_000 ? 1 : 0)} kB`;

@@ -1,10 +1,11 @@
 // A form made from a JSON Schema, beside the same value as JSON.
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
-import { beyond64, numberOf, own, read, write } from "../lib/lossless";
-import { flaws, initial, resolve, typesOf, type Flaw } from "../lib/schema";
+import { beyond64, numberOf, own, read, typedNumber, unfinished as unfinishedIn, write } from "../lib/lossless";
+import { limited, Pattern } from "../lib/pattern";
+import { flaws, initial, judged, resolve, typesOf, type Flaw } from "../lib/schema";
 import { draftTexts, setDraftText } from "../lib/store";
-import { visible } from "../lib/text";
+import { localTime, visible, withOffset } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
 import { Button, Icon, Tabs } from "./basics";
 
@@ -19,6 +20,8 @@ interface FieldProps {
   required: boolean;
   /** An item of an array: always there, and called by its place. */
   isItem?: boolean;
+  /** The user has added it: it stays, also while it is empty, until the user removes it. */
+  stays?: boolean;
   suggest?: (argument: string, value: string) => Promise<string[]>;
 }
 
@@ -33,11 +36,11 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
   const text = slot === undefined ? unfinished : (draftTexts.value.get(slot) ?? null);
   const setText = (text: string | null) => (slot === undefined ? setUnfinished(text) : text !== (draftTexts.peek().get(slot) ?? null) && setDraftText(slot, text));
   const [tab, setTab] = useState<"form" | "json">(text === null ? "form" : "json");
-  const found = useMemo(() => flaws(schema, value), [schema, value]);
+  const { flaws: found, unchecked } = useMemo(() => judged(schema, value), [schema, value]);
   const root = useMemo(() => resolve(schema, schema), [schema]);
   const broken = text !== null;
   const rounded = useMemo(() => beyond64(value)[0], [value]);
-  const unusable = broken || rounded !== undefined;
+  const unusable = broken || rounded !== undefined || unfinishedIn(value).length > 0;
   useEffect(() => onValid?.(!unusable), [unusable]);
   const shape = useMemo(() => shapeOf(root, schema), [root, schema]);
   const given = isObject(value) ? value : {};
@@ -46,7 +49,7 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
       <div class="form-bar">
         <Tabs label="Arguments as" tabs={[["form", "Form"], ["json", "JSON"]]} value={tab} onChange={setTab} />
         <span class="grow" />
-        <span class="small form-state" aria-live="polite">{broken ? <span class="bad">not valid JSON</span> : found === undefined ? <span class="muted">schema not usable: not validated</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
+        <span class="small form-state" aria-live="polite">{broken ? <span class="bad">not valid JSON</span> : found === undefined ? <span class="muted">{unfinishedIn(value).length > 0 ? "a number is not finished" : "schema not usable: not validated"}</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : unchecked.length > 0 ? <span class="muted" data-testid="not-checked" title={unchecked.map(visible).join("\n")}>{unchecked.length === 1 ? "a pattern was" : `${unchecked.length} patterns were`} not checked</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
       </div>
       {tab === "json" ? <JsonField value={value} text={text} onText={setText} onChange={(next) => next !== undefined && onChange(next)} label="Arguments as JSON" rows={Math.min(18, Math.max(5, write(value, 2).split("\n").length + 1))} /> : broken ? (
         <div class="note error" role="alert" data-testid="not-json"><p>What was typed as JSON is not valid, and is kept until it is corrected.</p><div class="actions"><Button onClick={() => setTab("json")}>Correct the JSON</Button><Button kind="quiet" icon="trash" data-testid="discard-json" onClick={() => setText(null)}>Discard it</Button></div></div>
@@ -83,7 +86,7 @@ export function takesMore(schema: JsonObject): boolean {
 export function schemaOfMore(schema: JsonObject, name: string): JsonObject {
   for (const [pattern, one] of Object.entries(isObject(schema.patternProperties) ? schema.patternProperties : {})) {
     try {
-      if (isObject(one) && new RegExp(pattern, "u").test(name)) return one;
+      if (isObject(one) && new Pattern(pattern).test(name)) return one;
     } catch {
       // The validator says so.
     }
@@ -129,7 +132,7 @@ function Members({ schema, root, value, onChange, path, flaws, suggest }: { sche
         <Field key={name} name={name} schema={resolve(property, root)} root={root} value={own(value, name)} onChange={(next) => put(name, next)} path={`${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`} flaws={flaws} required={required.includes(name)} suggest={suggest} />
       ))}
       {more.map((name) => (
-        <Field key={name} name={name} schema={resolve(schemaOfMore(schema, name), root)} root={root} value={own(value, name)} onChange={(next) => put(name, next)} path={`${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`} flaws={flaws} required={false} />
+        <Field key={name} name={name} schema={resolve(schemaOfMore(schema, name), root)} root={root} value={own(value, name)} onChange={(next) => put(name, next)} path={`${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`} flaws={flaws} required={false} stays />
       ))}
       {takesMore(schema) && <OwnName taken={(name) => Object.hasOwn(value, name) || known.has(name)} add={(name) => { const one = resolve(schemaOfMore(schema, name), root); put(name, initial(one, root) ?? emptyOf(one)); }} />}
     </div>
@@ -153,7 +156,7 @@ function OwnName({ taken, add }: { taken: (name: string) => boolean; add: (name:
 }
 
 function Field(props: FieldProps) {
-  const { schema, name, required, isItem, value, flaws, path, onChange } = props;
+  const { schema, name, required, isItem, stays, value, flaws, path, onChange } = props;
   const id = useId();
   const own = flaws.filter((flaw) => flaw.at === path);
   const types = typesOf(schema);
@@ -165,10 +168,10 @@ function Field(props: FieldProps) {
       <div class="field-head">
         <label for={id} id={`${id}-label`}><span class="field-name">{isItem ? `[${name}]` : visible(name)}</span>{required && !isItem && <span class="required" title="required">*</span>}{title && <span class="muted"> {visible(title)}</span>}</label>
         <span class="field-type">{typeText(schema)}</span>
-        {!required && value !== undefined && <button type="button" class="link small" onClick={() => onChange(undefined)} aria-label={`Clear ${name}`}>clear</button>}
+        {!required && value !== undefined && <button type="button" class="link small" onClick={() => onChange(undefined)} aria-label={`${stays ? "Remove" : "Clear"} ${name}`}>{stays ? "remove" : "clear"}</button>}
       </div>
       {typeof schema.description === "string" && <p class="field-about" id={describedBy}>{visible(schema.description)}</p>}
-      <Control {...props} id={id} />
+      <Control {...props} required={required || stays === true} id={id} />
       {own.map((flaw) => <p class="field-flaw" key={flaw.message}>{flaw.message}</p>)}
     </div>
   );
@@ -190,7 +193,7 @@ function branches(schema: JsonObject): Json[] | undefined {
 }
 
 function Control(props: FieldProps & { id: string }) {
-  const { schema, root, value, onChange, id, path, flaws, name, required, suggest } = props;
+  const { schema, root, value, onChange, id, path, flaws, name, required, isItem, stays, suggest } = props;
   const [text, setText] = useState<string | null>(null);
   const [branch, setBranch] = useState<number | null>(null);
   const invalid = flaws.some((flaw) => flaw.at === path);
@@ -213,7 +216,7 @@ function Control(props: FieldProps & { id: string }) {
   if (all) {
     const simple = all.map((one) => resolve(one, root)).filter((one) => !(typesOf(one).length === 1 && typesOf(one)[0] === "null"));
     if (simple.length === 1) return <Control {...props} schema={{ ...simple[0]!, ...(schema.default !== undefined ? { default: schema.default } : {}) }} />;
-    const fits = simple.findIndex((one) => value !== undefined && flawsOf(one, root, value) === 0);
+    const fits = limited(() => simple.findIndex((one) => value !== undefined && flawsOf(one, root, value) === 0));
     const chosen = branch ?? (fits >= 0 ? fits : 0);
     return (
       <div class="branches">
@@ -244,7 +247,7 @@ function Control(props: FieldProps & { id: string }) {
       <div class="array" id={id}>
         {items.map((item, index) => (
           <div class="array-item" key={index}>
-            <Field {...props} name={String(index)} schema={one} value={item} path={`${path}/${index}`} required isItem onChange={(next) => onChange(items.map((old, at) => (at === index ? (next ?? null) : old)))} />
+            <Field {...props} stays={false} name={String(index)} schema={one} value={item} path={`${path}/${index}`} required isItem onChange={(next) => onChange(items.map((old, at) => (at === index ? (next ?? null) : old)))} />
             <Button kind="quiet" icon="close" label={`Remove item ${index} of ${name}`} onClick={() => onChange(items.filter((_, at) => at !== index))} />
           </div>
         ))}
@@ -261,7 +264,9 @@ function Control(props: FieldProps & { id: string }) {
   if (types.includes("number") || types.includes("integer"))
     return <input {...common} type="text" inputMode="decimal" autocomplete="off" value={value === undefined || value === null ? "" : String(value)} placeholder={value === null ? "null" : schema.default !== undefined && schema.default !== null ? write(schema.default) : ""} onInput={(event) => {
       const typed = event.currentTarget.value;
-      onChange(typed === "" ? (schema.default === null && !required ? null : undefined) : (numberOf(typed) ?? typed));
+      // What is not a number yet stays in the field as it is typed.
+      if (typed === "" && !isItem && !stays) onChange(schema.default === null && !required ? null : undefined);
+      else onChange(types.includes("string") ? (numberOf(typed) ?? typed) : typedNumber(typed));
     }} />;
   if (types.includes("string")) return <StringControl {...props} common={common} />;
   if (types.includes("null")) return <input {...common} value="null" disabled />;
@@ -280,7 +285,7 @@ function flawsOf(schema: JsonObject, root: JsonObject, value: Json): number {
 
 function emptyOf(schema: JsonObject): Json {
   const [type] = typesOf(schema);
-  return type === "number" || type === "integer" ? 0 : type === "boolean" ? false : type === "object" ? {} : type === "array" ? [] : type === "null" ? null : "";
+  return type === "number" || type === "integer" ? typedNumber("") : type === "boolean" ? false : type === "object" ? {} : type === "array" ? [] : type === "null" ? null : "";
 }
 
 const INPUTS: Record<string, string> = { date: "date", time: "time", "date-time": "datetime-local", email: "email", uri: "url", password: "password" };
@@ -308,10 +313,13 @@ function StringControl({ schema, value, onChange, name, id, common, suggest, req
     );
   if (long) return <textarea {...common} rows={5} value={text} placeholder={placeholder} onInput={(event) => put(event.currentTarget.value)} />;
   const kind: string = own(INPUTS, format) ?? "text";
-  if (kind === "datetime-local") {
-    const local = /^\d{4}-\d\d-\d\dT\d\d:\d\d/.exec(text)?.[0] ?? "";
-    return <div class="file"><input {...common} type="datetime-local" value={local} onInput={(event) => event.currentTarget.value && onChange(`${event.currentTarget.value}:00Z`)} /><input aria-label={`${name} as text`} class="mono" value={text} placeholder="2026-01-31T12:00:00Z" onInput={(event) => put(event.currentTarget.value)} /></div>;
-  }
+  if (kind === "datetime-local" || kind === "time")
+    return (
+      <div class="file">
+        <input {...common} {...({ type: kind } as { type: "time" })} value={localTime(text)} title="In the time zone of this browser" onInput={(event) => event.currentTarget.value && onChange(withOffset(event.currentTarget.value))} />
+        <input aria-label={`${name} as text`} class="mono" value={text} placeholder={kind === "time" ? "12:00:00Z" : "2026-01-31T12:00:00Z"} onInput={(event) => put(event.currentTarget.value)} />
+      </div>
+    );
   return (
     <div class="with-action">
       <input {...common} {...({ type: kind } as { type: "text" })} value={text} placeholder={placeholder} autocomplete="off" list={suggest ? `${id}-list` : undefined} onInput={(event) => {
