@@ -23,7 +23,7 @@ test("a server of a configuration file is what the file says, without its secret
   expect(pytest(shop, step())).toContain('return {"command": ["python3", "pair.py"], "env": {"API_KEY": os.environ["API_KEY"]}}');
   expect(vitest(shop, step())).toContain('testClient({ command: ["python3","pair.py"], env: { "API_KEY": process.env["API_KEY"]! } })');
   expect(rust(shop, step())).toContain('Program::new(["python3", "pair.py"])\n        .env("API_KEY", std::env::var("API_KEY").expect("API_KEY is set"))');
-  expect(cli(shop, "tools/call", step().params)).toBe("mcproof call shop echo id:=1 --config .mcp.json");
+  expect(cli(shop, step())).toBe("mcproof call shop echo id:=1 --config .mcp.json");
   const remote = at({ server: "far" }, { url: "https://example.com/mcp", headers: [["X-Key", ""]], transport: "http" });
   expect(first(suite(remote, [step()]))).toBe('server:\n  http: { url: "https://example.com/mcp", headers: { X-Key: "${env.X_KEY}" } }');
   expect(pytest(remote, step())).toContain('{"url": "https://example.com/mcp", "headers": {"X-Key": os.environ["X_KEY"]}}');
@@ -67,7 +67,7 @@ test("long numbers stay in copies, but for JavaScript", () => {
   expect(rust(shop, long)).toContain('"id": 9007199254740993_i64');
   expect(rust(shop, long)).toContain('"small": 3000000000_i64');
   expect(vitest(shop, long)).toContain("JavaScript rounds the long number");
-  expect(cli(shop, "tools/call", long.params)).toContain("id:=9007199254740993");
+  expect(cli(shop, long)).toContain("id:=9007199254740993");
 });
 
 test("texts are texts of Rust", () => {
@@ -82,6 +82,21 @@ test("curl begins a session in the legacy era only", () => {
   expect(legacy.match(/X-Key: \$X_KEY/g)).toHaveLength(3);
   expect(curl(url, shake("modern", "2026-07-28"), "tools/call", step().params)).not.toContain("SESSION");
   expect(curl(url, shake("legacy", "2024-11-05", "sse"), "tools/call", step().params)).toBeNull();
+});
+
+test("what the user answered is in each copy", () => {
+  const shop = at({ command: ["x"] });
+  const asked = step({ answers: { elicitation: { name: "Bob" }, sampling: "hi" } });
+  expect(suiteStep(asked)).toContain('answers: {"elicitation":{"name":"Bob"},"sampling":"hi"}');
+  expect(pytest(shop, asked)).toContain('@pytest.mark.mcp(elicitation={"name": "Bob"}, sampling="hi")\nasync def');
+  expect(vitest(shop, asked)).toContain('testClient(["x"], { answers: {\n    "elicitation": {\n');
+  expect(rust(shop, asked)).toContain('use mcproof::{Answers, Client, ConnectOptions, Elicitation, Failure, Program, Sampling, Transport};');
+  expect(rust(shop, asked)).toContain('sampling: Some(Sampling::Text("hi".to_owned())), ..Answers::default() };\n    Client::connect(&target,');
+  expect(rust(shop, step())).toContain("use mcproof::{Client, Failure, Program, Transport};");
+  expect(rust(at({ url: "http://h/mcp" }), asked)).toContain("// The server asked the client meanwhile (elicitation, sampling): give");
+  expect(cli(shop, asked)).toMatch(/^# The server asked .*\nmcproof call echo/);
+  expect(suiteStep(step({ answers: { elicitation: "decline", unlike: ["elicitation"] } }))).toMatch(/# The server asked for elicitation more than once.*\n +answers: \{"elicitation":"decline"\}/);
+  expect(suiteStep(step({ answers: { elicitation: { key: "[redacted]" } } }))).toContain("# A response was redacted");
 });
 
 test("a name is free or is made so", () => {

@@ -1,4 +1,5 @@
 // A call as text that does the same elsewhere: command line, suite, curl, test libraries.
+import { declared } from "./answers";
 import { isObject } from "./calls";
 import { LongNumber, read, write } from "./lossless";
 import type { Connection, Handshake, Json, JsonObject, Spec } from "./types";
@@ -25,7 +26,18 @@ function target({ spec }: Connection): { first: string[]; last: string[] } {
   return { first, last };
 }
 
-export function cli(connection: Connection, method: string, params: JsonObject): string {
+/** What a copy says where it cannot have the responses of the client, or not all of them. */
+function about(step: Step, mark: string, lost?: string): string {
+  if (!step.answers) return "";
+  if (lost) return `${mark} The server asked the client meanwhile (${Object.keys(declared(step.answers)).join(", ")}): ${lost}\n`;
+  return (step.answers.unlike ?? []).map((kind) => `${mark} The server asked for ${kind} more than once, and got different responses: only the last one is here.\n`).join("");
+}
+
+export function cli(connection: Connection, { method, params, ...step }: Pick<Step, "method" | "params" | "answers">): string {
+  return about({ title: "", method, params, ...step }, "#", "`mcproof call` has no responses for that. Copy as suite, which has them.") + cliOf(connection, method, params);
+}
+
+function cliOf(connection: Connection, method: string, params: JsonObject): string {
   const { first, last } = target(connection);
   const args = isObject(params.arguments) ? params.arguments : {};
   const pairs = Object.entries(args).map(([name, value]) =>
@@ -102,6 +114,10 @@ export function suiteStep(step: Step, indent = "      "): string {
   else lines.push(`raw: ${flow({ jsonrpc: "2.0", id: 1, method, params })}`);
   if (isRedacted(params)) lines.splice(1, 0, "# An argument was redacted: put its value in, such as ${env.NAME}.");
   if (step.task) lines.push("task: true");
+  if (step.answers) {
+    if (isRedacted(declared(step.answers))) lines.push("# A response was redacted: put its value in, such as ${env.NAME}.");
+    lines.push(...about(step, "#").split("\n").filter(Boolean), `answers: ${flow(declared(step.answers))}`);
+  }
   if (step.failed) lines.push("fails: true");
   else if (step.payload !== undefined && method === "tools/call") {
     if (isRedacted(step.payload)) lines.push("# What was redacted may be any text.");
@@ -246,7 +262,7 @@ function rustValue(value: Json, by: string): string {
 const identifier = (text: string) => text.replaceAll(/\W+/g, "_").replace(/^(\d)/, "_$1").toLowerCase() || "call";
 
 /** A redacted argument is told, in the comments of a language. */
-const toFill = (step: Step, mark: string) => (isRedacted(step.params) ? `${mark} An argument was redacted: put its value in.\n` : "");
+const toFill = (step: Step, mark: string) => (isRedacted(step.params) || (step.answers && isRedacted(declared(step.answers))) ? `${mark} An argument was redacted: put its value in.\n` : "");
 
 export function pytest(connection: Connection, step: Step): string {
   const args = isObject(step.params.arguments) ? step.params.arguments : {};
@@ -271,7 +287,7 @@ ${step.failed && step.refused ? "from mcproof import Refused\n" : ""}
 def mcp_server():
     return ${server}
 
-${toFill(step, "#")}async def test_${identifier(String(step.params.name))}(mcp_client):
+${toFill(step, "#")}${about(step, "#")}${step.answers ? `@pytest.mark.mcp(${Object.entries(declared(step.answers)).map(([kind, value]) => `${kind}=${python(value)}`).join(", ")})\n` : ""}async def test_${identifier(String(step.params.name))}(mcp_client):
 ${body}
 `;
 }
@@ -296,8 +312,8 @@ export function vitest(connection: Connection, step: Step): string {
   return `import { testClient } from "mcproof/vitest";
 import { expect, it } from "vitest";
 
-${toFill(step, "//")}it(${JSON.stringify(String(step.params.name))}, async () => {
-  await using client = await testClient(${server});
+${toFill(step, "//")}${about(step, "//")}it(${JSON.stringify(String(step.params.name))}, async () => {
+  await using client = await testClient(${server}${step.answers ? `, { answers: ${indent(declared(step.answers), "  ")} }` : ""});
 ${rounded}${body}
 });
 `;
@@ -310,6 +326,23 @@ function rounding(value: Json): Json {
   return isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, rounding(one)])) : value;
 }
 
+/** The responses of the client as members of `Answers`, and what these need. */
+function rustAnswers({ elicitation, sampling }: JsonObject): { fields: string[]; names: string[] } | undefined {
+  const fields: string[] = [];
+  const names: string[] = [];
+  const json = (value: Json) => `json!(${rustValue(value, "    ")})`;
+  if (elicitation !== undefined) {
+    names.push("Elicitation");
+    const values = isObject(elicitation) ? elicitation : {};
+    fields.push(`elicitation: Some(Elicitation::${elicitation === "decline" ? "Decline" : elicitation === "cancel" ? "Cancel" : `Accept(${json(values)}.as_object().cloned().unwrap_or_default())`})`);
+  }
+  if (sampling !== undefined) {
+    names.push("Sampling");
+    fields.push(`sampling: Some(Sampling::${sampling === "reject" ? "Reject" : typeof sampling === "string" ? `Text(${rustText(sampling)}.to_owned())` : `Result(${json(sampling)})`})`);
+  }
+  return fields.length > 0 ? { fields, names } : undefined;
+}
+
 export function rust(connection: Connection, step: Step): string {
   const args = isObject(step.params.arguments) ? step.params.arguments : {};
   const spec = serverOf(connection);
@@ -320,21 +353,23 @@ export function rust(connection: Connection, step: Step): string {
   const listening = url ? `\n        .${isSse ? "sse" : "http"}([] as [&str; 0], ${rustText(url)})` : "";
   const words = `[${(command.length > 0 ? command : [spec.server ?? "server"]).map(rustText).join(", ")}]`;
   const own = url && command.length === 0;
-  const body = own ? `Client::${isSse ? "sse" : "http"}(${rustText(url)}).await` : `Program::new(${words})${set}${folder}${listening}${set || folder || listening ? "\n        " : ""}.over(transport).await`;
+  const answers = step.answers && !own ? rustAnswers(declared(step.answers)) : undefined;
+  const body = answers ? `let target = Program::new(${words})${set}${folder}${listening}${set || folder || listening ? "\n        " : ""}.target(transport)?;\n    let answers = Answers { ${answers.fields.join(", ")}, ..Answers::default() };\n    Client::connect(&target, &ConnectOptions { answers, ..ConnectOptions::default() }).await` : own ? `Client::${isSse ? "sse" : "http"}(${rustText(url)}).await` : `Program::new(${words})${set}${folder}${listening}${set || folder || listening ? "\n        " : ""}.over(transport).await`;
   const name = rustText(String(step.params.name));
   const call = `client.call(${name}, json!(${rustValue(args, "    ")})).await`;
   const checks = step.failed
     ? step.refused ? `    assert!(${call}?.rpc_error().is_some());` : `    ${call}?.expect_error("");`
     : `    let result = ${call}?;\n    ${step.payload === undefined ? (step.result === undefined ? "assert!(!result.is_error());" : `result.expect_result(json!(${rustValue(step.result, "    ")}));`) : `result.expect(json!(${rustValue(expectation(step.payload), "    ")}));`}`;
   const headers = own && spec.headers.length > 0 ? `    // The server was reached with the headers ${spec.headers.map(([name]) => name).join(", ")}, which have to be added.\n` : "";
-  return `use mcproof::{Client, Failure, ${own ? "" : "Program, "}Transport};
+  const names = ["Client", "Failure", "Transport", ...(own ? [] : ["Program"]), ...(answers ? ["Answers", "ConnectOptions", ...answers.names] : [])].sort();
+  return `use mcproof::{${names.join(", ")}};
 use serde_json::json;
 
 async fn server(${own ? "_" : ""}transport: Transport) -> Result<Client, Failure> {
 ${headers}    ${body}
 }
 
-${toFill(step, "//")}#[mcproof::test(server = server, transports = [${url ? (isSse ? "sse" : "http") : "stdio"}])]
+${toFill(step, "//")}${about(step, "//", own ? "give the client its responses with `Client::connect` and `ConnectOptions`." : step.answers && "roots" in step.answers ? "the roots have to be added to `Answers`." : undefined)}${own ? "" : about(step, "//")}#[mcproof::test(server = server, transports = [${url ? (isSse ? "sse" : "http") : "stdio"}])]
 async fn ${identifier(String(step.params.name))}(client: &Client) -> Result<(), Failure> {
 ${checks}
     Ok(())

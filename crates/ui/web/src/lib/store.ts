@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
 import { read, write } from "./lossless";
+import type { Answers } from "./answers";
 import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, TestCase } from "./types";
 
 // ---- what the program tells
@@ -572,6 +573,8 @@ export interface Step {
   refused?: boolean;
   /** It ran as a task. */
   task?: boolean;
+  /** What the client responded to the requests of the server meanwhile. */
+  answers?: Answers;
 }
 export const steps = signal<Step[]>(readSteps());
 function readSteps(): Step[] {

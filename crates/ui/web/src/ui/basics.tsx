@@ -62,7 +62,7 @@ export function Tabs<T extends string>({ tabs, value, onChange, label }: { tabs:
 }
 
 /** A menu behind a button. */
-export function Menu({ icon, label, items, text, testid }: { icon?: IconName; label: string; text?: string; testid?: string; items: { text: string; run: () => void; icon?: IconName; disabled?: boolean }[] }) {
+export function Menu({ icon, label, items, text, testid }: { icon?: IconName; label: string; text?: string; testid?: string; items: { text: string; run: () => void; icon?: IconName; disabled?: boolean; why?: string }[] }) {
   const [open, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -88,7 +88,7 @@ export function Menu({ icon, label, items, text, testid }: { icon?: IconName; la
       {open && (
         <div class="menu-items" role="menu" aria-label={label}>
           {items.map((item) => (
-            <button key={item.text} type="button" role="menuitem" disabled={item.disabled} onClick={() => { setOpen(false); item.run(); }}>
+            <button key={item.text} type="button" role="menuitem" disabled={item.disabled} title={item.disabled ? item.why : undefined} onClick={() => { setOpen(false); item.run(); }}>
               {item.icon && <Icon name={item.icon} size={15} />}<span>{item.text}</span>
             </button>
           ))}

@@ -5,14 +5,14 @@ import { isObject } from "../lib/calls";
 import { own } from "../lib/lossless";
 import { initial, resolve } from "../lib/schema";
 import { isOver, taskChoice } from "../lib/tasks";
-import { asTask, catalog, connection, drafts, go, handshake, item, loadList, request, run, runs, cancel, sessions, setAsTask, setDraft, toast, view, type List, type ListName, type Run } from "../lib/store";
+import { asTask, callOf, catalog, connection, drafts, go, handshake, item, loadList, request, run, runs, cancel, sessions, setAsTask, setDraft, toast, view, type List, type ListName, type Run } from "../lib/store";
 import { visible } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
 import { App } from "./app";
 import { Badge, Button, Empty, Icon, Menu, Rows, Tabs } from "./basics";
 import { SchemaForm } from "./form";
 import { Markdown, Tree } from "./result";
-import { keepMenu, RunResult, stepOf } from "./story";
+import { keepMenu, RunResult, stepOf, withAnswers } from "./story";
 import { TasksSide } from "./tasks";
 
 const titleOf = (one: JsonObject) => (typeof one.title === "string" && one.title !== "" ? one.title : isObject(one.annotations) && typeof one.annotations.title === "string" ? one.annotations.title : undefined);
@@ -122,7 +122,8 @@ function stepOfRun(method: string, { params, outcome, asTask }: Run) {
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
   const result = task ? task.result : outcome?.result;
   const failed = (task ? task.error !== undefined || task.status === "cancelled" : outcome?.error !== undefined) || result?.isError === true;
-  return { ...stepOf(method, params, result, failed), ...(asTask ? { task: true } : {}) };
+  const step = { ...stepOf(method, params, result, failed), ...(asTask ? { task: true } : {}) };
+  return outcome ? withAnswers(step, callOf(outcome), outcome.task) : step;
 }
 
 const onEnter = (send: () => void) => (event: KeyboardEvent) => {

@@ -1,5 +1,6 @@
 // A call's whole story on one page: messages, raw bytes, headers, times, stderr of that moment, findings.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { answersOf } from "../lib/answers";
 import { isFailure, isObject, type Call } from "../lib/calls";
 import { own, read, write } from "../lib/lossless";
 import { canCurl, cli, curl, isRedacted, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
@@ -33,6 +34,9 @@ export function paramsOf(call: Call): JsonObject {
     if (Object.keys(rest).length > 0) params._meta = rest;
     else delete params._meta;
   }
+  // What was sent again with the responses of the user is the call that it was.
+  delete params.inputResponses;
+  delete params.requestState;
   return params;
 }
 
@@ -46,9 +50,15 @@ export function stepOfCall(call: Call): Step {
   const message = parsed(call.response);
   const result = isObject(message) && isObject(message.result) ? message.result : undefined;
   const task = taskOf(call);
-  if (!task) return stepOf(call.method, paramsOf(call), result, call.status === "tool-error" || call.status === "rpc-error");
+  if (!task) return withAnswers(stepOf(call.method, paramsOf(call), result, call.status === "tool-error" || call.status === "rpc-error"), call);
   const { task: _, ...params } = paramsOf(call);
-  return { ...stepOf(call.method, params, task.result, task.error !== undefined || task.status === "cancelled" || task.result?.isError === true), task: true };
+  return withAnswers({ ...stepOf(call.method, params, task.result, task.error !== undefined || task.status === "cancelled" || task.result?.isError === true), task: true }, call, task.id);
+}
+
+/** With what the user, or a policy, responded to the server meanwhile. */
+export function withAnswers(step: Step, call: Call | undefined, task?: string): Step {
+  const answers = call && answersOf(sessions.get(call.session)?.tracker.calls ?? [], call, task);
+  return answers ? { ...step, answers } : step;
 }
 
 /** The task that a call has become. */
@@ -65,18 +75,18 @@ export function keepMenu(step: Step) {
   const at = connection.value!;
   const put = async (what: string, text: string | null) => {
     if (text === null) return toast("That needs a server at a URL", "error");
-    toast((await copy(text)) ? `Copied as ${what}${isRedacted(step.params) ? ": an argument was redacted, put its value in" : ""}` : "The browser does not allow copying");
+    toast((await copy(text)) ? `Copied as ${what}${isRedacted(step.params) || isRedacted((step.answers ?? null) as Json) ? ": an argument was redacted, put its value in" : ""}` : "The browser does not allow copying");
   };
   // Only suites have a word for tasks.
   const isTool = step.method === "tools/call" && !step.task;
   return [
     { text: "Save as test step", icon: "plus" as const, run: () => { steps.value = [...steps.value, ofServer(at, step)]; toast("Saved: see Tests"); } },
     { text: "Copy as suite", icon: "copy" as const, run: () => void put("suite", suite(at, [step], step.title)) },
-    { text: "Copy as command line", icon: "terminal" as const, run: () => void put("command line", cli(at, step.method, step.params)), disabled: step.task },
-    { text: "Copy as curl", icon: "copy" as const, run: () => void put("curl", curl(at, handshake.value, step.method, step.params)), disabled: !canCurl(at, handshake.value) || step.task },
-    { text: "Copy as pytest", icon: "copy" as const, run: () => void put("pytest", pytest(at, step)), disabled: !isTool },
-    { text: "Copy as vitest", icon: "copy" as const, run: () => void put("vitest", vitest(at, step)), disabled: !isTool },
-    { text: "Copy as Rust", icon: "copy" as const, run: () => void put("Rust", rust(at, step)), disabled: !isTool },
+    { text: "Copy as command line", icon: "terminal" as const, run: () => void put("command line", cli(at, step)), disabled: step.task, why: "Only suites have tasks." },
+    { text: "Copy as curl", icon: "copy" as const, run: () => void put("curl", curl(at, handshake.value, step.method, step.params)), disabled: !canCurl(at, handshake.value) || step.task || step.answers !== undefined, why: step.answers ? "The server asked the client meanwhile, which one request with curl cannot answer." : step.task ? "Only suites have tasks." : "Only a server over Streamable HTTP can be reached with curl." },
+    { text: "Copy as pytest", icon: "copy" as const, run: () => void put("pytest", pytest(at, step)), disabled: !isTool, why: step.task ? "Only suites have tasks." : "The libraries have tools in copies only." },
+    { text: "Copy as vitest", icon: "copy" as const, run: () => void put("vitest", vitest(at, step)), disabled: !isTool, why: step.task ? "Only suites have tasks." : "The libraries have tools in copies only." },
+    { text: "Copy as Rust", icon: "copy" as const, run: () => void put("Rust", rust(at, step)), disabled: !isTool, why: step.task ? "Only suites have tasks." : "The libraries have tools in copies only." },
   ];
 }
 

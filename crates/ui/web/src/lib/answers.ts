@@ -1,0 +1,98 @@
+// What the client responded to requests of the server while a call was under way, as suites and the libraries write it.
+import { isObject, type Call } from "./calls";
+import { own, read, write } from "./lossless";
+import type { Json, JsonObject } from "./types";
+
+export interface Answers {
+  elicitation?: Json;
+  sampling?: Json;
+  roots?: Json;
+  /** Kinds that were asked for more than once, with responses that have no common form: the last one stands here. */
+  unlike?: string[];
+}
+
+const KINDS: Record<string, "elicitation" | "sampling" | "roots"> = { "elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots" };
+
+/** A response as it is written in a suite. */
+function written(kind: "elicitation" | "sampling" | "roots", response: JsonObject): Json | undefined {
+  const result = isObject(response.result) ? response.result : undefined;
+  if (kind === "sampling") {
+    if (!result) return "reject";
+    const { content } = result;
+    const isUsual = result.model === "mcproof" && result.stopReason === "endTurn" && isObject(content) && content.type === "text" && Object.keys(content).length === 2;
+    return isUsual && content.text !== "reject" ? content.text : result;
+  }
+  if (!result) return undefined;
+  if (kind === "roots") return Array.isArray(result.roots) ? result.roots.map((root) => (isObject(root) && Object.keys(root).length === 1 && root.uri !== undefined ? root.uri : root)) : undefined;
+  if (result.action !== "accept") return result.action;
+  return isObject(result.content) && Object.keys(result.content).length > 0 ? result.content : "accept";
+}
+
+function parsed(text: string | undefined): JsonObject {
+  try {
+    const value = read(text ?? "null");
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+const paramsOf = (call: Call): JsonObject => {
+  const { params } = parsed(call.request);
+  return isObject(params) ? params : {};
+};
+
+function taskOf(call: Call): Json | undefined {
+  const { _meta } = paramsOf(call);
+  const task = isObject(_meta) ? _meta["io.modelcontextprotocol/related-task"] : undefined;
+  return isObject(task) ? task.taskId : undefined;
+}
+
+/** The responses to what the server asked during a call, or during the task that it has become. */
+export function answersOf(calls: Call[], call: Call, task?: string): Answers | undefined {
+  const given: [method: string, response: JsonObject][] = [];
+  // Since 2026-07-28, the call is sent again with the responses to what its result asked for.
+  for (let at: Call | undefined = call; at; ) {
+    const { inputResponses } = paramsOf(at);
+    if (!isObject(inputResponses)) break;
+    const keys = Object.keys(inputResponses);
+    const later: Call = at;
+    let asked: JsonObject = {};
+    at = calls.slice(0, later.key - 1).findLast((one) => {
+      if (one.status !== "input-required" || one.method !== later.method || one.target !== later.target) return false;
+      const { result } = parsed(one.response);
+      asked = isObject(result) && isObject(result.inputRequests) ? result.inputRequests : {};
+      return keys.every((key) => own(asked, key) !== undefined);
+    });
+    for (const key of keys) {
+      const request = own(asked, key);
+      const response = inputResponses[key]!;
+      if (isObject(request)) given.unshift([String(request.method), isObject(response) && isObject(response.error) ? response : { result: response }]);
+    }
+  }
+  for (const one of calls.slice(call.key)) {
+    if (one.direction !== "from-server" || one.kind !== "request" || one.app || one.response === undefined) continue;
+    if (one.parent === call.key || (task !== undefined && taskOf(one) === task)) given.push([one.method, parsed(one.response)]);
+  }
+  const answers: Answers = {};
+  const unlike = new Set<string>();
+  for (const [method, response] of given) {
+    const kind = own(KINDS, method);
+    const next = kind && written(kind, response);
+    if (!kind || next === undefined) continue;
+    const before = answers[kind];
+    // Values of several forms stand side by side.
+    if (kind === "elicitation" && isObject(before) && isObject(next) && Object.keys(next).every((name) => own(before, name) === undefined || write(before[name]) === write(next[name]))) answers[kind] = { ...before, ...next };
+    else {
+      if (before !== undefined && write(before) !== write(next)) unlike.add(kind);
+      answers[kind] = next;
+    }
+  }
+  if (unlike.size > 0) answers.unlike = [...unlike];
+  return Object.keys(answers).length > 0 ? answers : undefined;
+}
+
+/** Without what only the page knows. */
+export function declared({ unlike: _, ...answers }: Answers): JsonObject {
+  return answers as JsonObject;
+}
