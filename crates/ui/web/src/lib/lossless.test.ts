@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isObject } from "./calls";
-import { beyond64, LongNumber, numberOf, own, plain, read, typedNumber, unfinished, write } from "./lossless";
+import { beyond64, LongNumber, numberOf, own, plain, read, repeated, typedNumber, unfinished, write } from "./lossless";
 import { flaws, initial } from "./schema";
 import type { Json, JsonObject } from "./types";
 
@@ -39,6 +39,11 @@ test("what is typed stays what it is, key by key", () => {
   }
   expect(unfinished({ "a/b": typedNumber(""), c: typedNumber("1.") })).toEqual([{ at: "/a~1b", text: "" }, { at: "/c", text: "1." }]);
   expect(isObject(typedNumber("-"))).toBe(false);
+});
+
+test("names that stand twice in one object are found", () => {
+  expect(repeated('{"a":1,"b":{"a":2},"c":[{"a":1},{"a":2}],"d":"\\"a\\": {","a":3,"\\u0062":1,"e":"]"}')).toEqual(["a", "b"]);
+  expect(repeated('[1,"a",{"a":{},"b":[]}]')).toEqual([]);
 });
 
 test("a schema may have long numbers, too", () => {

@@ -102,6 +102,36 @@ function hasLong(value: unknown): boolean {
   return Array.isArray(value) ? value.some(hasLong) : Object.values(value).some(hasLong);
 }
 
+function unescaped(text: string): string {
+  try {
+    return String(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}
+
+/** Longer texts are not searched for names that stand twice. */
+const LONGEST_SEARCHED = 2_000_000;
+
+/** The names that stand more than once in one object of a JSON text. */
+export function repeated(text: string): string[] {
+  if (text.length > LONGEST_SEARCHED) return [];
+  const found = new Set<string>();
+  const open: (Set<string> | null)[] = [];
+  // A name is a text before a colon; texts are skipped as a whole.
+  for (const [token, name] of text.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}[\]]/g)) {
+    if (name !== undefined) {
+      const names = open.at(-1);
+      const plainly = name.includes("\\") ? unescaped(name) : name.slice(1, -1);
+      if (names?.has(plainly)) found.add(plainly);
+      names?.add(plainly);
+    } else if (token === "{") open.push(new Set());
+    else if (token === "[") open.push(null);
+    else if (token === "}" || token === "]") open.pop();
+  }
+  return [...found];
+}
+
 /** Writes JSON, with such numbers as they were read. */
 export function write(value: unknown, indent = 0): string {
   if (!hasLong(value)) return JSON.stringify(value, null, indent);

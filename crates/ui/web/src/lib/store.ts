@@ -509,6 +509,21 @@ export function callOf(outcome: Outcome): Call | undefined {
   return undefined;
 }
 
+const asReceived = new WeakMap<Outcome, Outcome>();
+
+/** An outcome with its result as it stands in the traffic: numbers as the server wrote them, which mcproof reads with 64 bits. */
+export function received(outcome: Outcome): Outcome {
+  const known = asReceived.get(outcome);
+  if (known) return known;
+  const call = outcome.task === undefined && (outcome.result || outcome.error) ? callOf(outcome) : undefined;
+  if (call?.response === undefined || !call.frames.includes(outcome.frame!)) return outcome;
+  const message = read(call.response);
+  if (!isObject(message)) return outcome;
+  const whole = isObject(message.result) && outcome.result ? { ...outcome, result: message.result } : isObject(message.error) && outcome.error && message.error.data !== undefined ? { ...outcome, error: { ...outcome.error, data: message.error.data } } : outcome;
+  asReceived.set(outcome, whole);
+  return whole;
+}
+
 // ---- what takes a while, and goes on while the user looks at something else
 
 export interface Job<T> {

@@ -5,7 +5,7 @@ import { isObject } from "../lib/calls";
 import { own } from "../lib/lossless";
 import { initial, resolve } from "../lib/schema";
 import { isOver, taskChoice } from "../lib/tasks";
-import { asTask, callOf, catalog, connection, drafts, go, handshake, item, loadList, request, run, runs, cancel, sessions, setAsTask, setDraft, toast, view, type List, type ListName, type Run } from "../lib/store";
+import { asTask, callOf, catalog, connection, drafts, go, handshake, item, loadList, received, request, run, runs, cancel, sessions, setAsTask, setDraft, toast, view, type List, type ListName, type Run } from "../lib/store";
 import { visible } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
 import { App } from "./app";
@@ -118,7 +118,8 @@ function Send({ slot, id, text, disabled, send, method }: { slot: string; id: nu
 }
 
 /** What was called, with what came of it, also where that came later. */
-function stepOfRun(method: string, { params, outcome, asTask }: Run) {
+function stepOfRun(method: string, { params, outcome: known, asTask }: Run) {
+  const outcome = known && received(known);
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
   const result = task ? task.result : outcome?.result;
   const failed = (task ? task.error !== undefined || task.status === "cancelled" : outcome?.error !== undefined) || result?.isError === true;

@@ -4,7 +4,7 @@ import { Marked } from "marked";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
 import { read, write } from "../lib/lossless";
-import { flaws } from "../lib/schema";
+import { judged } from "../lib/schema";
 import { duration, size, visible } from "../lib/text";
 import type { Diagnostic, Json, JsonObject, Outcome } from "../lib/types";
 import { Badge, CopyButton, Icon, Said, Tabs } from "./basics";
@@ -42,6 +42,12 @@ function Node({ name, value, open }: { name?: string; value: Json; open: number 
       )}
     </div>
   );
+}
+
+/** Names that stand more than once in one object: readers take different ones of their values. */
+export function Repeated({ names }: { names: string[] }) {
+  if (names.length === 0) return null;
+  return <p class="note warning" data-testid="repeated">{names.slice(0, 5).map((name) => <code key={name}>{visible(name)} </code>)}stands more than once in one object: the last value is shown.</p>;
 }
 
 const LONG = 4000;
@@ -157,11 +163,11 @@ export function Block({ block }: { block: Json }) {
 }
 
 function Structured({ value, schema }: { value: JsonObject; schema?: JsonObject }) {
-  const found = schema ? flaws(schema, value) : undefined;
+  const { flaws: found, unchecked } = useMemo(() => (schema ? judged(schema, value) : { flaws: undefined, unchecked: [] }), [schema, value]);
   return (
     <div class="block" data-testid="structured">
       <div class="block-bar"><span class="block-kind">structured content</span><span class="grow" />
-        {schema && (found === undefined ? <Badge kind="warning">schema not usable</Badge> : found.length === 0 ? <Badge kind="ok">fits its schema</Badge> : <Badge kind="error">does not fit its schema</Badge>)}
+        {schema && (found === undefined ? <Badge kind="warning">not validated: the schema is not usable, or takes too long</Badge> : found.length === 0 && unchecked.length > 0 ? <Badge kind="warning">a pattern of the schema was not checked</Badge> : found.length === 0 ? <Badge kind="ok">fits its schema</Badge> : <Badge kind="error">does not fit its schema</Badge>)}
         <CopyButton text={() => write(value, 2)} label="Copy structured content" /></div>
       <Tree value={value} open={3} />
       {found?.slice(0, 8).map((flaw) => <p class="note error" key={flaw.at + flaw.message}><code>{flaw.at || "/"}</code> {flaw.message}</p>)}

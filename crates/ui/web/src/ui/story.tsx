@@ -2,16 +2,16 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { answersOf } from "../lib/answers";
 import { isFailure, isObject, type Call } from "../lib/calls";
-import { own, read, write } from "../lib/lossless";
+import { own, read, repeated, write } from "../lib/lossless";
 import { canCurl, cli, curl, isRedacted, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
 import {
-  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, request, run, runs, serverKey, sessions, setDraft, setDraftText, steps, story, toast, type Step,
+  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, received, request, run, runs, serverKey, sessions, setDraft, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
 import type { Task } from "../lib/tasks";
 import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
 import type { Connection, Frame, Json, JsonObject } from "../lib/types";
 import { Badge, Button, CopyButton, Empty, Icon, Menu, Said, Tabs } from "./basics";
-import { Plain, Result, Tree } from "./result";
+import { Plain, Repeated, Result, Tree } from "./result";
 import { TaskPanel, TaskStatusBadge } from "./tasks";
 import { STATUS_TEXT } from "./traffic";
 
@@ -174,7 +174,8 @@ export function Story() {
 
 function Message({ title, text }: { title: string; text: string }) {
   const value = useMemo(() => parsed(text), [text]);
-  return <div class="block"><div class="block-bar"><span class="block-kind">{title}</span><span class="grow" /><span class="muted small">{size(text.length)}</span><CopyButton text={() => text} label={`Copy what the ${title.toLowerCase()} sent`} /></div>{value === undefined ? <Plain text={text} /> : <Tree value={value} open={4} />}</div>;
+  const twice = useMemo(() => repeated(text), [text]);
+  return <div class="block"><div class="block-bar"><span class="block-kind">{title}</span><span class="grow" /><span class="muted small">{size(text.length)}</span><CopyButton text={() => text} label={`Copy what the ${title.toLowerCase()} sent`} /></div>{value === undefined ? <Plain text={text} /> : <Tree value={value} open={4} />}<Repeated names={twice} /></div>;
 }
 
 function hex(bytes: Uint8Array): string {
@@ -269,6 +270,8 @@ function Differences({ one, other }: { one: Call; other: Call }) {
 
 export function RunResult({ slot, outputSchema }: { slot: string; outputSchema?: JsonObject }) {
   const last = runs.value.get(slot);
+  // The frames may come after the outcome.
+  frameVersion.value;
   const [, tick] = useState(0);
   const waiting = last && !last.outcome && !last.refused;
   useEffect(() => {
@@ -280,7 +283,7 @@ export function RunResult({ slot, outputSchema }: { slot: string; outputSchema?:
   if (last.refused) return <p class="note error" role="alert">{last.refused}</p>;
   if (!last.outcome) return <p class="running" role="status"><span class="spinner" /> Waiting for the response, {duration((performance.now() - last.startedAt) * 1000)}</p>;
   if (last.outcome.task !== undefined) return <TaskPanel id={last.outcome.task} session={last.outcome.session} />;
-  return <Result outcome={last.outcome} method={last.method} outputSchema={outputSchema} />;
+  return <Result outcome={received(last.outcome)} method={last.method} outputSchema={outputSchema} />;
 }
 
 export { run };
