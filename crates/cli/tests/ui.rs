@@ -208,6 +208,31 @@ fn a_pattern_of_a_server_does_not_stop_the_page() {
 }
 
 #[test]
+fn back_and_a_reload_keep_the_place_and_what_was_typed() {
+    let (_folder, inspector, mut page) = echo();
+    fill(&mut page, "[data-testid=input-id]", "42");
+    wait_for(&mut page, "location.hash.endsWith('/tools/echo')");
+    wait_for(&mut page, "sessionStorage.getItem('mcproof-drafts')?.includes('42')");
+    // Steps that follow each other at once are one step back.
+    page.evaluate("new Promise((done) => setTimeout(done, 1000))");
+    click(&mut page, "nav-logs");
+    wait_for(&mut page, "location.hash.endsWith('/logs')");
+    page.evaluate("history.back()");
+    wait_for(&mut page, "document.querySelector('[data-testid=input-id]')?.value === '42'");
+    page.events.clear();
+    page.evaluate("location.reload()");
+    page.wait_for_load();
+    wait_for(&mut page, "document.querySelector('[data-testid=input-id]')?.value === '42'");
+    // In another tab, which has the token only.
+    let place = page.evaluate("location.hash.slice(1)");
+    let mut other = Page::new();
+    other.look(1440, 900, "light");
+    other.visit(&format!("{}&at={}", inspector.url, place.as_str().unwrap()));
+    wait_for(&mut other, "document.querySelector('[data-testid=tool] h1')?.textContent === 'echo'");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
 fn arguments_are_sent_as_they_are_typed() {
     let (_folder, _inspector, mut page) = echo();
     fill(&mut page, "[data-testid=input-id]", "9007199254740993");

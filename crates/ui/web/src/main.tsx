@@ -1,5 +1,6 @@
 import { render } from "preact";
 import { takeToken } from "./lib/api";
+import { followPlaces, keepDrafts } from "./lib/route";
 import { follow, isFile, paletteOpen, story, takeRecorded, trafficOpen } from "./lib/store";
 import "./style.css";
 import { App } from "./ui/shell";
@@ -14,9 +15,13 @@ addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && !paletteOpen.value && story.value && !(event.target instanceof HTMLInputElement)) story.value = null;
 });
 
-if (isFile) takeRecorded();
-else {
+if (isFile) {
+  takeRecorded();
+  followPlaces();
+} else {
   takeToken();
+  keepDrafts();
+  followPlaces();
   void follow();
 }
 render(<App />, document.getElementById("app")!);

@@ -12,13 +12,22 @@ export class ApiError extends Error {
 let token = "";
 
 export function takeToken() {
-  const fragment = new URLSearchParams(location.hash.slice(1));
+  const fragment = new URLSearchParams(location.hash.startsWith("#/") ? "" : location.hash.slice(1));
   const given = fragment.get("token");
   if (given) {
     sessionStorage.setItem("mcproof-token", given);
-    history.replaceState(null, "", location.pathname + location.search);
+    const place = fragment.get("at");
+    history.replaceState(null, "", location.pathname + location.search + (place ? `#${place}` : ""));
   }
   token = given ?? sessionStorage.getItem("mcproof-token") ?? "";
+}
+
+/** What tells this start of the program from others. */
+export const startOf = () => token;
+
+/** An address that leads to a place in the page, for a browser that does not have the token yet. */
+export function addressOf(place: string): string {
+  return `${location.origin}${location.pathname}#${new URLSearchParams({ token, at: place }).toString()}`;
 }
 
 async function send(path: string, init: RequestInit): Promise<Response> {

@@ -74,6 +74,8 @@ function About({ text }: { text: Json | undefined }) {
   return <div class="about"><Markdown text={text} /></div>;
 }
 
+const isComing = ({ state }: List) => state === "idle" || state === "loading";
+
 export function Explore() {
   const now = view.value as "tools" | "prompts" | "resources";
   const known = catalog.value;
@@ -88,11 +90,11 @@ export function Explore() {
   const slot = `${id} ${now} ${key}`;
   if (now === "tools") {
     const tool = known.tools.items.find((one) => one.name === key);
-    return tool ? <Tool key={slot} tool={tool} slot={slot} id={id} /> : <Empty icon="wrench" title={`No tool ${key}`}>The server no longer lists it.</Empty>;
+    return tool ? <Tool key={slot} tool={tool} slot={slot} id={id} /> : isComing(known.tools) ? <p class="running" role="status"><span class="spinner" /> Loading…</p> : <Empty icon="wrench" title={`No tool ${key}`}>The server no longer lists it.</Empty>;
   }
   if (now === "prompts") {
     const prompt = known.prompts.items.find((one) => one.name === key);
-    return prompt ? <Prompt key={slot} prompt={prompt} slot={slot} id={id} /> : <Empty icon="message" title={`No prompt ${key}`} />;
+    return prompt ? <Prompt key={slot} prompt={prompt} slot={slot} id={id} /> : isComing(known.prompts) ? <p class="running" role="status"><span class="spinner" /> Loading…</p> : <Empty icon="message" title={`No prompt ${key}`} />;
   }
   const resource = known.resources.items.find((one) => one.uri === key);
   if (resource) return <Resource key={slot} resource={resource} slot={slot} id={id} />;

@@ -1,13 +1,13 @@
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { post } from "../lib/api";
+import { addressOf, post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
 import { hasTasks } from "../lib/tasks";
 import {
   catalog, connection, currentSession, edited, frameVersion, go, handshake, isFile, item, link, openTest, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type View,
 } from "../lib/store";
-import { visible } from "../lib/text";
+import { copy, visible } from "../lib/text";
 import type { Ask, Connection, Json, JsonObject } from "../lib/types";
 import { waitsForUser } from "./authorization";
 import { Badge, Button, Empty, Icon, Said, type IconName } from "./basics";
@@ -236,6 +236,7 @@ function Palette() {
     if (!isFile && !overview.value?.tests) pages.push(["Connect to another server", "connect", "plus"]);
     for (const [text, to, icon] of pages) found.push({ text, about: "page", icon, run: () => go(to) });
     if (id !== null && !recorded && !overview.value?.tests) found.push({ text: "Reconnect", about: "command", icon: "again", run: () => void post(`connections/${id}/open`) }, { text: "Disconnect", about: "command", icon: "plug", run: () => void post(`connections/${id}/close`) });
+    if (!isFile && !overview.value?.tests) found.push({ text: "Copy a link to this page, with the token", about: "command", icon: "copy", run: () => void copy(addressOf(location.hash.slice(1))).then((done) => toast(done ? "Copied. Whoever has it can use this page until mcproof ends" : "The browser does not allow copying")) });
     found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });
     for (const one of ["light", "dark", "auto"] as const) found.push({ text: `Theme: ${one}`, about: "command", icon: one === "light" ? "sun" : one === "dark" ? "moon" : "auto", run: () => (theme.value = one) });
     return found;
