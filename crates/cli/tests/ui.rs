@@ -219,9 +219,7 @@ fn back_and_a_reload_keep_the_place_and_what_was_typed() {
     wait_for(&mut page, "location.hash.endsWith('/logs')");
     page.evaluate("history.back()");
     wait_for(&mut page, "document.querySelector('[data-testid=input-id]')?.value === '42'");
-    page.events.clear();
-    page.evaluate("location.reload()");
-    page.wait_for_load();
+    page.reload();
     wait_for(&mut page, "document.querySelector('[data-testid=input-id]')?.value === '42'");
     // In another tab, which has the token only.
     let place = page.evaluate("location.hash.slice(1)");

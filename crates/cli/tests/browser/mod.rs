@@ -67,6 +67,13 @@ impl Page {
         self.wait_for_load();
     }
 
+    /// Loads the page anew, and waits until that is done.
+    pub(crate) fn reload(&mut self) {
+        self.events.clear();
+        self.ask("Page.reload", json!({}));
+        self.wait_for_load();
+    }
+
     /// Waits until a page is loaded that a click asked for.
     pub(crate) fn wait_for_load(&mut self) {
         while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {

@@ -509,6 +509,33 @@ export function callOf(outcome: Outcome): Call | undefined {
   return undefined;
 }
 
+/** Shows the call of an outcome as soon as its frames are here, unless the user has gone elsewhere. */
+export async function showCallOf(outcome: Outcome, from: { session: number; key: number } | null) {
+  for (let patience = 100; patience > 0; patience--) {
+    const call = callOf(outcome);
+    if (story.value !== from) return;
+    if (call && call.end !== undefined) return void (story.value = { session: call.session, key: call.key });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** The last call of a kind in a session that ended well, with the parameters that fit. */
+export function lastCall(session: SessionData | undefined, fits: (call: Call) => boolean): Call | undefined {
+  return session?.tracker.calls.findLast((call) => call.kind === "request" && call.direction === "to-server" && !call.app && call.status === "ok" && fits(call));
+}
+
+/** The level that the server was asked to log from, in the session that is looked at. */
+export function logLevel(session: SessionData | undefined): string | undefined {
+  return lastCall(session, (call) => call.method === "logging/setLevel")?.target;
+}
+
+/** Whether a resource is subscribed to, and what the server told of it since. */
+export function subscriptionOf(session: SessionData | undefined, uri: string): { subscribed: boolean; updates: Call[] } {
+  const last = lastCall(session, (call) => (call.method === "resources/subscribe" || call.method === "resources/unsubscribe") && call.target === uri);
+  if (!session || last?.method !== "resources/subscribe") return { subscribed: false, updates: [] };
+  return { subscribed: true, updates: session.tracker.calls.slice(last.key).filter((call) => call.method === "notifications/resources/updated" && call.target === uri) };
+}
+
 const asReceived = new WeakMap<Outcome, Outcome>();
 
 /** An outcome with its result as it stands in the traffic: numbers as the server wrote them, which mcproof reads with 64 bits. */

@@ -5,8 +5,8 @@ import { isObject } from "../lib/calls";
 import { own } from "../lib/lossless";
 import { initial, resolve } from "../lib/schema";
 import { isOver, taskChoice } from "../lib/tasks";
-import { asTask, callOf, catalog, connection, drafts, go, handshake, item, loadList, received, request, run, runs, cancel, sessions, setAsTask, setDraft, toast, view, type List, type ListName, type Run } from "../lib/store";
-import { visible } from "../lib/text";
+import { asTask, callOf, catalog, connection, currentSession, drafts, frameVersion, go, handshake, item, loadList, received, request, run, runs, cancel, sessions, setAsTask, setDraft, subscriptionOf, toast, view, type List, type ListName, type Run } from "../lib/store";
+import { clock, count, visible } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
 import { App } from "./app";
 import { Badge, Button, Empty, Icon, Menu, Rows, Tabs } from "./basics";
@@ -84,8 +84,9 @@ export function Explore() {
   if (!known || id === undefined) return <Empty icon="plug" title="Not connected">Connect to see what the server offers.</Empty>;
   const first = (now === "resources" ? [...known.resources.items, ...known.templates.items] : known[now].items)[0];
   if (key === undefined) {
-    if (first === undefined) return <Empty icon="boxes" title={`No ${now}`}>{connection.value?.status === "recorded" ? "None were listed in the session." : "The server lists none."}</Empty>;
-    return <Empty icon={now === "tools" ? "wrench" : now === "prompts" ? "message" : "file"} title={`Choose one of the ${now}`}>Or press Ctrl-K and type a part of its name.</Empty>;
+    const heading = <h1 class="visually-hidden">{now[0]!.toUpperCase() + now.slice(1)}</h1>;
+    if (first === undefined) return <>{heading}<Empty icon="boxes" title={`No ${now}`}>{connection.value?.status === "recorded" ? "None were listed in the session." : "The server lists none."}</Empty></>;
+    return <>{heading}<Empty icon={now === "tools" ? "wrench" : now === "prompts" ? "message" : "file"} title={`Choose one of the ${now}`}>Or press Ctrl-K and type a part of its name.</Empty></>;
   }
   const slot = `${id} ${now} ${key}`;
   if (now === "tools") {
@@ -210,9 +211,11 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
   const declared = handshake.value?.capabilities.resources;
   const canSubscribe = isObject(declared) && declared.subscribe === true && handshake.value?.era === "legacy";
   const send = () => void run(slot, id, "resources/read", { uri });
+  frameVersion.value;
+  const { subscribed, updates } = subscriptionOf(currentSession.value, uri);
   const subscribe = async (method: string) => {
     const outcome = await request(id, method, { uri });
-    toast(outcome.error?.message ?? outcome.failure?.message ?? (method.endsWith("unsubscribe") ? "No longer subscribed" : "Subscribed: updates appear in the traffic"), outcome.error || outcome.failure ? "error" : "info");
+    toast(outcome.error?.message ?? outcome.failure?.message ?? (method.endsWith("unsubscribe") ? "No longer subscribed" : "Subscribed"), outcome.error || outcome.failure ? "error" : "info");
   };
   return (
     <article class="detail" data-testid="resource" onKeyDown={onEnter(send)}>
@@ -221,7 +224,13 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
         <p><code class="uri">{visible(uri)}</code></p><About text={resource.description} />
       </header>
       <Send slot={slot} id={id} text="Read" send={send} method="resources/read" />
-      {canSubscribe && <div class="actions pad"><Button icon="bell" onClick={() => void subscribe("resources/subscribe")}>Subscribe</Button><Button kind="quiet" onClick={() => void subscribe("resources/unsubscribe")}>Unsubscribe</Button></div>}
+      {canSubscribe && (
+        <div class="actions pad" data-testid="subscription" data-status={subscribed ? "subscribed" : "none"}>
+          {subscribed ? <Button kind="quiet" icon="bell" onClick={() => void subscribe("resources/unsubscribe")}>Unsubscribe</Button> : <Button icon="bell" onClick={() => void subscribe("resources/subscribe")}>Subscribe</Button>}
+          {subscribed && <Badge kind="ok">subscribed</Badge>}
+          {subscribed && <span class="small muted">{updates.length === 0 ? "No update yet" : `${count(updates.length, "update")}, the last at ${clock(updates.at(-1)!.start)} s: read it again to see what it has now`}</span>}
+        </div>
+      )}
       {shown ? <App id={id} uri={uri} /> : isApp && <div class="actions pad"><Button icon="play" data-testid="open-app" onClick={() => setShown(true)}>Open the app</Button></div>}
       <RunResult slot={slot} />
     </article>

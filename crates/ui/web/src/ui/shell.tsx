@@ -1,11 +1,11 @@
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { addressOf, post } from "../lib/api";
-import { isObject } from "../lib/calls";
+import { isObject, type Call } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
 import { hasTasks } from "../lib/tasks";
 import {
-  catalog, connection, currentSession, edited, frameVersion, go, handshake, isFile, item, link, openTest, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type View,
+  catalog, compared, connection, currentSession, edited, frameVersion, go, handshake, isFile, item, link, openTest, overview, paletteOpen, pane, select, selected, sessions, story, tell, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type SessionData, type View,
 } from "../lib/store";
 import { copy, visible } from "../lib/text";
 import type { Ask, Connection, Json, JsonObject } from "../lib/types";
@@ -137,11 +137,11 @@ function Nav() {
 
 function PaneSwitch() {
   return (
-    <div class="pane-switch" role="group" aria-label="Part of the page">
+    <nav class="pane-switch" aria-label="Part of the page">
       {([["side", "Explore", "boxes"], ["main", "Detail", "file"], ["traffic", "Traffic", "activity"]] as const).map(([name, text, icon]) => (
         <button type="button" key={name} aria-pressed={pane.value === name} data-testid={`pane-${name}`} onClick={() => { pane.value = name; if (name === "traffic") trafficOpen.value = true; }}><Icon name={icon} /><span>{text}</span></button>
       ))}
-    </div>
+    </nav>
   );
 }
 
@@ -198,18 +198,51 @@ function Elicitation({ ask }: { ask: Ask }) {
 
 function Sampling({ ask }: { ask: Ask }) {
   const [text, setText] = useState("");
+  const [model, setModel] = useState("mcproof");
+  const [stopReason, setStopReason] = useState("endTurn");
   const messages = Array.isArray(ask.params.messages) ? ask.params.messages.filter(isObject) : [];
   return (
     <>
       {typeof ask.params.systemPrompt === "string" && <p class="small muted">{visible(ask.params.systemPrompt)}</p>}
       <div class="tray-scroll">{messages.map((message, index) => <div class="speech" key={index}><Badge>{visible(String(message.role))}</Badge>{(Array.isArray(message.content) ? message.content : [message.content ?? null]).map((block, at) => <Block key={at} block={block} />)}</div>)}</div>
       <label class="stacked">Answer as the model<textarea rows={3} data-testid="sampling-text" value={text} onInput={(event) => setText(event.currentTarget.value)} /></label>
-      <div class="actions"><Button kind="primary" data-testid="accept" onClick={() => void answer(ask, { result: { role: "assistant", content: { type: "text", text }, model: "mcproof", stopReason: "endTurn" } })}>Answer</Button><Button data-testid="decline" onClick={() => void answer(ask, { error: { code: -1, message: "user rejected sampling request" } })}>Reject</Button></div>
+      <div class="settings-row">
+        <label>Model<input value={model} data-testid="sampling-model" onInput={(event) => setModel(event.currentTarget.value)} /></label>
+        <label>Stop reason<input value={stopReason} list="stop-reasons" data-testid="sampling-stop" onInput={(event) => setStopReason(event.currentTarget.value)} /></label>
+        <datalist id="stop-reasons">{["endTurn", "stopSequence", "maxTokens", "toolUse"].map((one) => <option key={one} value={one} />)}</datalist>
+      </div>
+      <div class="actions"><Button kind="primary" data-testid="accept" onClick={() => void answer(ask, { result: { role: "assistant", content: { type: "text", text }, model, ...(stopReason === "" ? {} : { stopReason }) } })}>Answer</Button><Button data-testid="decline" onClick={() => void answer(ask, { error: { code: -1, message: "user rejected sampling request" } })}>Reject</Button></div>
     </>
   );
 }
 
 interface Command { text: string; about: string; icon: IconName; run: () => void }
+
+/** Calls beside each other: two of one tool, also of two servers, or the one that is shown and the one before it. */
+function comparisons(): Command[] {
+  const beside = (one: Call, other: Call, text: string, about: string): Command => ({ text, about: `compare  ${about}`, icon: "compare", run: () => {
+    compared.value = { session: one.session, key: one.key };
+    tell(other);
+  } });
+  const found: Command[] = [];
+  const of = (session: SessionData | undefined, method: string, target: string | undefined, before = Infinity) =>
+    session?.tracker.calls.findLast((call) => call.kind === "request" && call.direction === "to-server" && !call.app && call.end !== undefined && call.method === method && call.target === target && call.key < before);
+  const at = story.value;
+  const methods = { tools: "tools/call", prompts: "prompts/get", resources: "resources/read" } as const;
+  const view_ = view.value as keyof typeof methods;
+  const mine = at ? sessions.get(at.session)?.tracker.calls[at.key - 1] : view_ in methods && item.value[view_] !== undefined ? of(currentSession.value, methods[view_], item.value[view_]) : undefined;
+  if (at) found.push({ text: "Compare this call with another", about: "compare  choose it in the traffic", icon: "compare", run: () => { compared.value = at; toast("Choose another call in the traffic to compare with"); } });
+  if (!mine || mine.kind !== "request" || mine.direction !== "to-server") return found;
+  const name = mine.target ?? mine.method;
+  const earlier = of(sessions.get(mine.session), mine.method, mine.target, mine.key);
+  if (earlier) found.push(beside(earlier, mine, `Compare with the call of ${name} before`, mine.method));
+  for (const other of overview.value?.connections ?? [])
+    for (const { id } of other.sessions) {
+      const theirs = id === mine.session ? undefined : of(sessions.get(id), mine.method, mine.target);
+      if (theirs) found.push(beside(theirs, mine, `Compare with ${name} of ${other.title}, session ${id}`, mine.method));
+    }
+  return found;
+}
 
 function Palette() {
   const [needle, setNeedle] = useState("");
@@ -236,6 +269,7 @@ function Palette() {
     if (!isFile && !overview.value?.tests) pages.push(["Connect to another server", "connect", "plus"]);
     for (const [text, to, icon] of pages) found.push({ text, about: "page", icon, run: () => go(to) });
     if (id !== null && !recorded && !overview.value?.tests) found.push({ text: "Reconnect", about: "command", icon: "again", run: () => void post(`connections/${id}/open`) }, { text: "Disconnect", about: "command", icon: "plug", run: () => void post(`connections/${id}/close`) });
+    for (const command of comparisons()) found.push(command);
     if (!isFile && !overview.value?.tests) found.push({ text: "Copy a link to this page, with the token", about: "command", icon: "copy", run: () => void copy(addressOf(location.hash.slice(1))).then((done) => toast(done ? "Copied. Whoever has it can use this page until mcproof ends" : "The browser does not allow copying")) });
     found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });
     for (const one of ["light", "dark", "auto"] as const) found.push({ text: `Theme: ${one}`, about: "command", icon: one === "light" ? "sun" : one === "dark" ? "moon" : "auto", run: () => (theme.value = one) });

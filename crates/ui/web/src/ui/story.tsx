@@ -5,7 +5,7 @@ import { isFailure, isObject, type Call } from "../lib/calls";
 import { own, read, repeated, write } from "../lib/lossless";
 import { canCurl, cli, curl, isRedacted, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
 import {
-  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, received, request, run, runs, serverKey, sessions, setDraft, setDraftText, steps, story, toast, type Step,
+  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, received, request, run, runs, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
 import type { Task } from "../lib/tasks";
 import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
@@ -109,6 +109,7 @@ export function Story() {
   const again = async () => {
     if (!owner) return;
     const outcome = await request(owner.id, call.method, params, { key: newKey() });
+    void showCallOf(outcome, at);
     toast(outcome.error ? `Sent again: ${outcome.error.message}` : outcome.failure ? `Sent again: ${outcome.failure.message}` : "Sent again");
   };
   const edit = () => {
