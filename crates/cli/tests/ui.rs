@@ -231,6 +231,39 @@ fn back_and_a_reload_keep_the_place_and_what_was_typed() {
 }
 
 #[test]
+fn a_session_is_downloaded_as_a_trace_and_as_a_page() {
+    let (folder, _inspector, mut page) = echo();
+    fill(&mut page, "[data-testid=input-id]", "42");
+    click(&mut page, "send");
+    wait_for(&mut page, "document.querySelector('[data-testid=structured]')?.innerText.includes('42')");
+    // The connection is 1, its session 2.
+    let get = |form: &str| {
+        format!(
+            "fetch('/api/sessions/2/{form}', {{ headers: {{ authorization: 'Bearer ' + sessionStorage.getItem('mcproof-token') }} }})\
+             .then((response) => response.arrayBuffer()).then((bytes) => btoa(Array.from(new Uint8Array(bytes), (byte) => String.fromCharCode(byte)).join('')))"
+        )
+    };
+    for form in ["trace", "page"] {
+        let got = page.evaluate(&get(form));
+        let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, got.as_str().unwrap()).unwrap();
+        let file = folder.path().join(if form == "trace" { "session.mcptrace" } else { "session.html" });
+        std::fs::write(&file, bytes).unwrap();
+        if form == "trace" {
+            let shown = Command::new(env!("CARGO_BIN_EXE_mcproof")).args(["trace", "show"]).arg(&file).output().unwrap();
+            let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+            assert!(shown.status.success() && text.contains("tools/call"), "{text}{}", String::from_utf8_lossy(&shown.stderr));
+        } else {
+            let mut viewer = Page::new();
+            viewer.look(1440, 900, "light");
+            viewer.open(&file);
+            wait_for(&mut viewer, "document.querySelector('[data-testid=calls]')?.innerText.includes('tools/call')");
+            assert_eq!(viewer.complaints(), Vec::<&Value>::new());
+        }
+    }
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
 fn arguments_are_sent_as_they_are_typed() {
     let (_folder, _inspector, mut page) = echo();
     fill(&mut page, "[data-testid=input-id]", "9007199254740993");

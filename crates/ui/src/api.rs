@@ -5,10 +5,11 @@ use crate::apps::{NewView, Opened};
 use crate::connection::Tokens;
 use crate::hub::{Hub, HubFailure};
 use crate::requests::{self, Message, Outcome, Request};
-use crate::spec::{NewTest, SavedTest, ServerSpec, SuiteChange, check_choices};
+use crate::spec::{NewTest, SavedTest, ServerSpec, SharedSession, SuiteChange, check_choices};
+use crate::viewer::{ShownSession, Viewer};
 use crate::{asks, assets, check, connection, sign_in, stream, tasks, test_runs};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
@@ -39,6 +40,8 @@ pub(crate) fn router(hub: Arc<Hub>, access: Arc<Access>) -> Router {
         .route("/api/connections/{id}/check", post(run_check))
         .route("/api/connections/{id}/doctor", post(run_doctor))
         .route("/api/sessions/{id}/findings", get(findings))
+        .route("/api/sessions/{id}/trace", get(trace))
+        .route("/api/sessions/{id}/page", get(page))
         .route("/api/tests/run", post(run_tests))
         .route("/api/tests/stop", post(stop_tests))
         .route("/api/tests/{id}", get(test))
@@ -209,6 +212,29 @@ async fn run_doctor(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<Valu
 
 async fn findings(State(hub): Shared, Path(session): Path<u64>) -> Result<Json<Value>, Refused> {
     Ok(Json(check::findings(&hub, session).await?))
+}
+
+/// A session as a trace file.
+async fn trace(State(hub): Shared, Path(session): Path<u64>) -> Result<Response, Refused> {
+    let session = hub.shared(session)?;
+    let written = tokio::task::spawn_blocking(move || hub.connector.trace(&session)).await.map_err(|_| internal())?;
+    let bytes = written.map_err(|diagnostic| unwritten(&diagnostic))?;
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
+}
+
+/// A session as one file that opens in a browser without a server.
+async fn page(State(hub): Shared, Path(id): Path<u64>) -> Result<Response, Refused> {
+    let SharedSession { title, transport, transcript, .. } = hub.shared(id)?;
+    let version = hub.version();
+    let written = tokio::task::spawn_blocking(move || {
+        let mut page = Vec::new();
+        let mut viewer = Viewer::begin(&mut page, version)?;
+        viewer.frames(id, &transcript.frames)?;
+        viewer.end(&[ShownSession { id, title, transport }])?;
+        Ok::<_, std::io::Error>(page)
+    });
+    let page = written.await.map_err(|_| internal())?.map_err(|_| internal())?;
+    Ok(([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response())
 }
 
 #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 
 use crate::asks::Ask;
 use crate::connection::{Connection, Frames, Recorded, Status, Tokens};
-use crate::spec::{Connector, KnownServer, ServerSpec};
+use crate::spec::{Connector, KnownServer, ServerSpec, SharedSession};
 use crate::test_runs::{TestRunner, Tests};
 use mcproof_client::{Tap, TapBounds};
 use mcproof_record::{Diagnostic, Frame, Transcript};
@@ -197,6 +197,35 @@ impl Hub {
         let state = self.state();
         let mut all = state.connections.iter().flat_map(|connection| &connection.sessions);
         all.find(|recorded| recorded.id == session).and_then(|recorded| recorded.handshake.clone())
+    }
+
+    /// A session with what is known of it, as it is handed on.
+    pub(crate) fn shared(&self, session: u64) -> Result<SharedSession, HubFailure> {
+        let (spec, recorded) = {
+            let state = self.state();
+            let owner = state.connections.iter().find(|connection| connection.sessions.iter().any(|recorded| recorded.id == session));
+            let owner = owner.ok_or(HubFailure::NoSession)?;
+            (owner.spec.clone(), owner.sessions.iter().find(|recorded| recorded.id == session).cloned())
+        };
+        let Recorded { frames, handshake, .. } = recorded.ok_or(HubFailure::NoSession)?;
+        let said = |key: &str| handshake.as_ref().and_then(|handshake| handshake.get(key)?.as_str()).map(str::to_owned);
+        let title = match &frames {
+            // A command may have secrets among its arguments.
+            Frames::Live(tap) => tap.redacted(spec.title()),
+            Frames::Saved(_) => spec.title(),
+        };
+        Ok(SharedSession {
+            title,
+            transport: said("transport").or(spec.transport).unwrap_or_default(),
+            era: said("era"),
+            revision: said("protocolVersion"),
+            transcript: frames.transcript(),
+        })
+    }
+
+    /// What this program calls itself.
+    pub(crate) fn version(&self) -> &'static str {
+        self.version
     }
 
     pub(crate) async fn close_all(self: &Arc<Self>) {

@@ -19,7 +19,7 @@ mod viewer;
 
 pub use access::{Access, AccessFailure, Token};
 pub use sign_in::SignIn;
-pub use spec::{Connector, KnownServer, NewTest, Prepared, SavedTest, ServerSpec, SuiteChange};
+pub use spec::{Connector, KnownServer, NewTest, Prepared, SavedTest, ServerSpec, SharedSession, SuiteChange};
 pub use test_runs::TestRunner;
 pub use viewer::{ShownSession, Viewer};
 

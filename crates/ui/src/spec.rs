@@ -3,7 +3,7 @@
 use crate::sign_in::SignIn;
 use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_protocol::{EraChoice, TransportChoice};
-use mcproof_record::Diagnostic;
+use mcproof_record::{Diagnostic, Transcript};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -133,6 +133,22 @@ pub trait Connector: Send + Sync + 'static {
     /// # Errors
     /// Says why nothing was written.
     fn change_suite(&self, change: &SuiteChange) -> Result<(), Box<Diagnostic>>;
+
+    /// A session as the bytes of a trace file.
+    ///
+    /// # Errors
+    /// Says why it cannot be written.
+    fn trace(&self, session: &SharedSession) -> Result<Vec<u8>, Box<Diagnostic>>;
+}
+
+/// A session that the user hands on.
+#[derive(Clone, Debug)]
+pub struct SharedSession {
+    pub title: String,
+    pub transport: String,
+    pub era: Option<String>,
+    pub revision: Option<String>,
+    pub transcript: Transcript,
 }
 
 /// A suite that was edited.

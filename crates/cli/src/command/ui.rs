@@ -14,7 +14,8 @@ use mcproof_client::Guardian;
 use mcproof_record::{Diagnostic, Transcript};
 use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceRoom};
 use mcproof_ui::{
-    Access, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SignIn, SuiteChange, TestRunner, Token,
+    Access, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SharedSession, SignIn, SuiteChange,
+    TestRunner, Token,
 };
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -295,5 +296,9 @@ impl Connector for CommandLine {
 
     fn change_suite(&self, change: &SuiteChange) -> Result<(), Box<Diagnostic>> {
         saving::change(&self.folder, change)
+    }
+
+    fn trace(&self, session: &SharedSession) -> Result<Vec<u8>, Box<Diagnostic>> {
+        saving::trace(session).map_err(|failure| failure.diagnostic)
     }
 }

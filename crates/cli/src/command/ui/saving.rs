@@ -1,15 +1,19 @@
-//! Saves a test from the page to a suite below the folder where `mcproof ui` was started, and nowhere else.
+//! Saves a test from the page to a suite below the folder where `mcproof ui` was started, and nowhere else. Also writes a session as a trace, which the
+//! page downloads.
 
-use crate::whole_file;
+use crate::failure::Failure;
+use crate::{recording, whole_file};
 use mcproof_record::Diagnostic;
 use mcproof_suite::bounds::{MOST_BYTES, read_file};
 use mcproof_suite::document::{self, Node};
 use mcproof_suite::source::Source;
-use mcproof_ui::{NewTest, SavedTest, SuiteChange};
+use mcproof_trace::{Manifest, SessionInfo};
+use mcproof_ui::{NewTest, SavedTest, SharedSession, SuiteChange};
 use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// Suites that the page offers.
 const MOST_SUITES: usize = 200;
@@ -24,6 +28,7 @@ pub(super) fn suites(folder: &Path) -> Vec<String> {
 /// Appends a test to a suite that there is, or begins a suite with it.
 pub(super) fn save(folder: &Path, test: &NewTest) -> Result<SavedTest, Box<Diagnostic>> {
     let file = test.file.as_str();
+    make_parents(folder, file)?;
     let path = inside(folder, file)?;
     let before = current(&path, file)?;
     let text = match &before {
@@ -35,6 +40,23 @@ pub(super) fn save(folder: &Path, test: &NewTest) -> Result<SavedTest, Box<Diagn
     };
     whole_file::write(&path, &text).map_err(|error| cannot_write(file, &error))?;
     Ok(SavedTest { file: file.to_owned(), is_new: before.is_none() })
+}
+
+/// A session as the bytes of a trace file. What was typed on the command line stays out of it.
+pub(super) fn trace(session: &SharedSession) -> Result<Vec<u8>, Failure> {
+    let file = NamedTempFile::new().map_err(|error| Failure::cannot_write(Path::new("a temporary file"), &error))?;
+    let writer = recording::create(file.path(), Manifest { mcproof: env!("CARGO_PKG_VERSION").to_owned(), ..Manifest::default() })?;
+    let info = SessionInfo {
+        server: session.title.clone(),
+        transport: session.transport.clone(),
+        era: session.era.clone(),
+        revision: session.revision.clone(),
+        client: Some("mcproof".to_owned()),
+        ..SessionInfo::default()
+    };
+    recording::add_transcript(&writer, info, &session.transcript);
+    recording::finish(writer, file.path())?;
+    fs::read(file.path()).map_err(|error| Failure::cannot_write(file.path(), &error))
 }
 
 /// The text of a suite below the folder.
@@ -79,17 +101,27 @@ fn refusal(message: String, hint: &str) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("cannot-save", message).hint(hint))
 }
 
+/// Makes the folders of a new suite, as far as they stand below the folder. What [`inside`] refuses is not made.
+fn make_parents(folder: &Path, file: &str) -> Result<(), Box<Diagnostic>> {
+    named(file)?;
+    let root = folder.canonicalize().map_err(|error| cannot_write(file, &error))?;
+    let mut at = root.clone();
+    for part in Path::new(file).parent().into_iter().flat_map(Path::components) {
+        at.push(part);
+        match at.canonicalize() {
+            Ok(real) if real.starts_with(&root) => at = real,
+            // A link that leads elsewhere.
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir(&at).map_err(|error| cannot_write(file, &error))?,
+            Err(error) => return Err(cannot_write(file, &error)),
+        }
+    }
+    Ok(())
+}
+
 /// The path of a file that stands below the folder, also once links are followed.
 fn inside(folder: &Path, file: &str) -> Result<PathBuf, Box<Diagnostic>> {
-    let relative = Path::new(file);
-    let is_plain = relative.components().all(|part| matches!(part, Component::Normal(_))) && !file.contains(['\0', '\\']);
-    let name = relative.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if !is_plain || file.is_empty() {
-        return Err(refusal(format!("`{file}` is not a path below this folder"), "name a file such as tests/shop.mcproof.yaml"));
-    }
-    if !(name.ends_with(".mcproof.yaml") || name.ends_with(".mcproof.yml") || matches!(name, "mcproof.yaml" | "mcproof.yml")) {
-        return Err(refusal(format!("`{file}` is not called as a suite"), "end the name with .mcproof.yaml"));
-    }
+    let (relative, name) = named(file)?;
     let path = folder.join(relative);
     let parent = path.parent().unwrap_or(folder);
     let real =
@@ -100,6 +132,20 @@ fn inside(folder: &Path, file: &str) -> Result<PathBuf, Box<Diagnostic>> {
         return Err(refusal(format!("`{file}` leads out of this folder"), "name a file in this folder"));
     }
     Ok(real.join(name))
+}
+
+/// The path and the name of a file that is called as a suite below the folder is.
+fn named(file: &str) -> Result<(&Path, &str), Box<Diagnostic>> {
+    let relative = Path::new(file);
+    let is_plain = relative.components().all(|part| matches!(part, Component::Normal(_))) && !file.contains(['\0', '\\']);
+    let name = relative.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !is_plain || file.is_empty() {
+        return Err(refusal(format!("`{file}` is not a path below this folder"), "name a file such as tests/shop.mcproof.yaml"));
+    }
+    if !(name.ends_with(".mcproof.yaml") || name.ends_with(".mcproof.yml") || matches!(name, "mcproof.yaml" | "mcproof.yml")) {
+        return Err(refusal(format!("`{file}` is not called as a suite"), "end the name with .mcproof.yaml"));
+    }
+    Ok((relative, name))
 }
 
 fn tree(file: &str, text: &str) -> Result<Node, Box<Diagnostic>> {
@@ -217,7 +263,8 @@ mod tests {
             ".",
             "a.yaml",
             ".bashrc",
-            "missing/a.mcproof.yaml",
+            "link/missing/a.mcproof.yaml",
+            "missing/../../a.mcproof.yaml",
             "a\0.mcproof.yaml",
             "./a.mcproof.yaml/",
         ] {
@@ -242,5 +289,26 @@ mod tests {
         let text = fs::read_to_string(folder.path().join("a.mcproof.yaml")).unwrap();
         assert_eq!((text.matches("one more").count(), text.matches("another one").count()), (1, 1), "{text}");
         assert_eq!(suites(folder.path()), ["a.mcproof.yaml"]);
+    }
+
+    #[test]
+    fn the_folders_of_a_new_suite_are_made() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(save(folder.path(), &new("tests/deep/a.mcproof.yaml")).unwrap().is_new);
+        assert!(folder.path().join("tests/deep/a.mcproof.yaml").is_file());
+        assert!(save(folder.path(), &new("other/a.yaml")).is_err());
+        assert!(!folder.path().join("other").exists(), "nothing is made for what is refused");
+    }
+
+    #[test]
+    fn a_session_becomes_a_trace() {
+        let session = SharedSession {
+            title: "shop".to_owned(),
+            transport: "stdio".to_owned(),
+            era: None,
+            revision: None,
+            transcript: mcproof_record::Transcript::default(),
+        };
+        assert!(trace(&session).unwrap().starts_with(b"PK"));
     }
 }

@@ -1,6 +1,7 @@
 // The way to the program that serves this page. The token of its start comes in the fragment of the address, is taken out of it at once,
 // and is kept for this tab only.
 import { read, write } from "./lossless";
+import { download } from "./text";
 import type { JsonObject } from "./types";
 
 export class ApiError extends Error {
@@ -50,6 +51,12 @@ export async function post<T>(path: string, body: unknown = {}): Promise<T> {
 
 export async function get<T>(path: string): Promise<T> {
   return read(await (await send(`/api/${path}`, {})).text()) as T;
+}
+
+/** A file, with what it is to be called. */
+export async function save(path: string, name: string) {
+  const blob = await (await send(`/api/${path}`, {})).blob();
+  download(name, blob);
 }
 
 /** The lines of the stream, until it ends. */

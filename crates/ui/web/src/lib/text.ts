@@ -77,9 +77,9 @@ export async function copy(text: string): Promise<boolean> {
   }
 }
 
-export function download(name: string, text: string, type = "text/plain") {
+export function download(name: string, content: string | Blob, type = "text/plain") {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.href = URL.createObjectURL(typeof content === "string" ? new Blob([content], { type }) : content);
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

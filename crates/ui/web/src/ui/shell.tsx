@@ -5,7 +5,7 @@ import { isObject, type Call } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
 import { hasTasks } from "../lib/tasks";
 import {
-  catalog, compared, connection, currentSession, edited, frameVersion, go, handshake, isFile, item, link, openTest, overview, paletteOpen, pane, select, selected, sessions, story, tell, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type SessionData, type View,
+  catalog, compared, connection, currentSession, edited, frameVersion, go, handshake, isFile, item, link, openTest, overview, paletteOpen, pane, select, selected, sessions, shownSession, story, tell, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type SessionData, type View,
 } from "../lib/store";
 import { copy, visible } from "../lib/text";
 import type { Ask, Connection, Json, JsonObject } from "../lib/types";
@@ -18,7 +18,7 @@ import { Block } from "./result";
 import { Story } from "./story";
 import { TasksPage } from "./tasks";
 import { TestPage, TestsSide } from "./tests";
-import { Traffic, TrafficHeader } from "./traffic";
+import { shareMenu, Traffic, TrafficHeader } from "./traffic";
 
 export function App() {
   if (link.value === "denied") return <Empty icon="shield" title="This page has no token">Open the address that <code>mcproof ui</code> printed, with everything after the <code>#</code>. Each start has a new one.</Empty>;
@@ -269,6 +269,8 @@ function Palette() {
     if (!isFile && !overview.value?.tests) pages.push(["Connect to another server", "connect", "plus"]);
     for (const [text, to, icon] of pages) found.push({ text, about: "page", icon, run: () => go(to) });
     if (id !== null && !recorded && !overview.value?.tests) found.push({ text: "Reconnect", about: "command", icon: "again", run: () => void post(`connections/${id}/open`) }, { text: "Disconnect", about: "command", icon: "plug", run: () => void post(`connections/${id}/close`) });
+    const shared = shownSession.value?.id;
+    if (!isFile && shared !== undefined && shared >= 0) for (const one of shareMenu(shared)) found.push({ text: `Share this session: ${one.text.toLowerCase().replace("html", "HTML")}`, about: "command", icon: one.icon, run: one.run });
     for (const command of comparisons()) found.push(command);
     if (!isFile && !overview.value?.tests) found.push({ text: "Copy a link to this page, with the token", about: "command", icon: "copy", run: () => void copy(addressOf(location.hash.slice(1))).then((done) => toast(done ? "Copied. Whoever has it can use this page until mcproof ends" : "The browser does not allow copying")) });
     found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });

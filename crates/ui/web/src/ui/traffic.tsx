@@ -1,12 +1,13 @@
 // What goes over the wire, as a timeline and a list, with one filter for both.
 import { batch, useComputed } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { save } from "../lib/api";
 import { isFailure, type Call } from "../lib/calls";
 import { FilterError, parse, type Filter } from "../lib/filter";
-import { brush, compared, connection, currentSession, earlier, filterText, frameVersion, go, handshake, story, systemDark, tell, theme, type SessionData } from "../lib/store";
+import { brush, compared, connection, currentSession, earlier, filterText, frameVersion, go, handshake, isFile, shownSession, story, systemDark, tell, theme, toast, type SessionData } from "../lib/store";
 import { isOver, type Task } from "../lib/tasks";
 import { clock, count, duration, visible } from "../lib/text";
-import { Button, Empty, Icon, Rows } from "./basics";
+import { Button, Empty, Icon, Menu, Rows } from "./basics";
 
 function useFilter(): { filter: Filter | null; mistake: FilterError | null } {
   const text = filterText.value;
@@ -326,6 +327,17 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
   );
 }
 
+/** The session as a file for somebody else. Secrets are redacted in it, as they are on the page. */
+export function shareMenu(session: number) {
+  const name = (connection.value?.title ?? "session").replaceAll(/[^\w.-]+/g, "-").replaceAll(/^-+|-+$/g, "").slice(0, 60) || "session";
+  const get = (form: "trace" | "page", file: string) => void save(`sessions/${session}/${form}`, file).catch((error: Error) => toast(error.message, "error"));
+  return [
+    { text: "Download as trace", icon: "download" as const, run: () => get("trace", `${name}.mcptrace`) },
+    { text: "Download as one HTML page", icon: "file" as const, run: () => get("page", `${name}.html`) },
+  ];
+}
+
 export function TrafficHeader({ onClose }: { onClose: () => void }) {
-  return <div class="pane-head"><h2>Traffic</h2><span class="grow" /><Button kind="quiet" icon="panel" label="Hide traffic" onClick={onClose} /></div>;
+  const session = shownSession.value?.id;
+  return <div class="pane-head"><h2>Traffic</h2><span class="grow" />{session !== undefined && !isFile && session >= 0 && <Menu icon="download" label="Share this session" testid="share" items={shareMenu(session)} />}<Button kind="quiet" icon="panel" label="Hide traffic" onClick={onClose} /></div>;
 }
