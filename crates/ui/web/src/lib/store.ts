@@ -166,6 +166,10 @@ export const story = signal<{ session: number; key: number } | null>(null);
 /** The call that another one is compared with. */
 export const compared = signal<{ session: number; key: number } | null>(null);
 export const pane = signal<"side" | "main" | "traffic">("main");
+/** Whether one pane fills the window, as the style sheet has it. */
+const narrowWindow = matchMedia("(max-width: 720px)");
+export const isNarrow = signal(narrowWindow.matches);
+narrowWindow.addEventListener("change", (event) => (isNarrow.value = event.matches));
 export const paletteOpen = signal(false);
 /** The connection whose command or URL is edited in the form for a new one. */
 export const edited = signal<number | null>(null);

@@ -5,7 +5,7 @@ import { isObject, type Call } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
 import { hasTasks } from "../lib/tasks";
 import {
-  catalog, compared, connection, currentSession, edited, frameVersion, go, handshake, isFile, item, link, openTest, overview, paletteOpen, pane, select, selected, sessions, shownSession, story, tell, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type SessionData, type View,
+  catalog, compared, connection, currentSession, edited, frameVersion, go, handshake, isFile, isNarrow, item, link, openTest, overview, paletteOpen, pane, select, selected, sessions, shownSession, story, tell, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type SessionData, type View,
 } from "../lib/store";
 import { copy, visible } from "../lib/text";
 import type { Ask, Connection, Json, JsonObject } from "../lib/types";
@@ -27,15 +27,17 @@ export function App() {
   if (isFile && overview.value.connections.length === 0) return <Empty icon="activity" title="No session was recorded">The trace has no frames.</Empty>;
   const tests = overview.value.tests;
   const none = !tests && (overview.value.connections.length === 0 || view.value === "connect");
+  // The one pane that a narrow window shows is what the page is about.
+  const whole = (name: "side" | "traffic") => (isNarrow.value && pane.value === name ? "main" : undefined);
   return (
     <div class={`app ${none ? "without-side" : ""} ${trafficOpen.value && !none ? "with-traffic" : ""} pane-${pane.value}`} style={{ "--traffic": `${trafficWidth.value}px` }}>
       <TopBar />
       {link.value === "lost" && <p class="lost" role="alert">The connection to mcproof is lost. Trying again…</p>}
       {none ? <main class="main" id="main" tabIndex={-1}><Connect key={edited.value} /></main> : (
         <>
-          {tests ? <nav class="side tests-side" aria-label="Tests"><TestsSide /></nav> : <nav class="side" aria-label="What the server offers"><Nav /><SideList /></nav>}
+          {tests ? <div class="side tests-side" role={whole("side") ?? "navigation"} aria-label="Tests"><TestsSide /></div> : <div class="side" role={whole("side") ?? "navigation"} aria-label="What the server offers">{whole("side") && <h1 class="visually-hidden">{view.value}</h1>}<Nav /><SideList /></div>}
           <main class="main" id="main" tabIndex={-1}><Guard at={`${view.value} ${item.value[view.value] ?? ""} ${story.value?.key ?? ""} ${selected.value}`}><Main /></Guard></main>
-          {trafficOpen.value && <aside class="traffic-pane" aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></aside>}
+          {trafficOpen.value && <div class="traffic-pane" role={whole("traffic") ?? "complementary"} aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></div>}
           <PaneSwitch />
         </>
       )}

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { save } from "../lib/api";
 import { isFailure, type Call } from "../lib/calls";
 import { FilterError, parse, type Filter } from "../lib/filter";
-import { brush, compared, connection, currentSession, earlier, filterText, frameVersion, go, handshake, isFile, shownSession, story, systemDark, tell, theme, toast, type SessionData } from "../lib/store";
+import { brush, compared, connection, currentSession, earlier, filterText, frameVersion, go, handshake, isFile, isNarrow, shownSession, story, systemDark, tell, theme, toast, type SessionData } from "../lib/store";
 import { isOver, type Task } from "../lib/tasks";
 import { clock, count, duration, visible } from "../lib/text";
 import { Button, Empty, Icon, Menu, Rows } from "./basics";
@@ -339,5 +339,5 @@ export function shareMenu(session: number) {
 
 export function TrafficHeader({ onClose }: { onClose: () => void }) {
   const session = shownSession.value?.id;
-  return <div class="pane-head"><h2>Traffic</h2><span class="grow" />{session !== undefined && !isFile && session >= 0 && <Menu icon="download" label="Share this session" testid="share" items={shareMenu(session)} />}<Button kind="quiet" icon="panel" label="Hide traffic" onClick={onClose} /></div>;
+  return <div class="pane-head">{isNarrow.value ? <h1>Traffic</h1> : <h2>Traffic</h2>}<span class="grow" />{session !== undefined && !isFile && session >= 0 && <Menu icon="download" label="Share this session" testid="share" items={shareMenu(session)} />}<Button kind="quiet" icon="panel" label="Hide traffic" onClick={onClose} /></div>;
 }
