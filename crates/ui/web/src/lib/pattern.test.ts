@@ -30,6 +30,9 @@ test("what cannot be matched in a bounded time is said, and refuses nothing", ()
 });
 
 test("schemas that branch without end are not held against a value", () => {
+  const links = { type: "string", format: "url" };
+  expect(judged(links, `http://${"a".repeat(60)}!/ x`).flaws).toHaveLength(1);
+  expect([judged(links, "https://example.com/a?b=c#d").flaws, judged(links, "example.com").flaws?.length, judged(links, "http://").flaws?.length]).toEqual([[], 1, 1]);
   const $defs: Record<string, object> = { last: { type: "string" } };
   for (let depth = 0; depth < 40; depth++) $defs[`d${depth}`] = { allOf: [{ $ref: `#/$defs/${depth === 39 ? "last" : `d${depth + 1}`}` }, { $ref: `#/$defs/${depth === 39 ? "last" : `d${depth + 1}`}` }] };
   const begun = performance.now();
