@@ -1,14 +1,14 @@
 //! Holds the traffic of tests against the rules of `check`. Knows rules and their findings, not how tests run.
 
 use mcproof_record::{Diagnostic, Finding};
-use mcproof_rules::{self as rules, Pings, TrafficScope};
+use mcproof_rules::{self as rules, Tester, TrafficScope};
 use mcproof_suite::plan::{SkippedRule, Suite};
 use mcproof_suite::run::{BrokenRule, Traffic};
 
 /// An error for each rule that the traffic of a test breaks.
 pub(crate) fn judge(traffic: &Traffic<'_>) -> Vec<BrokenRule> {
     let Traffic { conversation, is_whole, is_over, since, skipped, told } = traffic;
-    let scope = TrafficScope { is_whole: *is_whole, is_over: *is_over, since: *since, skipped, told, pings: Pings::OfTests };
+    let scope = TrafficScope { is_whole: *is_whole, is_over: *is_over, since: *since, skipped, told, tester: Tester::Suite };
     // Without any rule, every test would pass.
     let errors = rules::errors_of_traffic(conversation, &scope).expect("unknown rules are errors of the suite");
     let broken = |(rule, finding): (String, Finding)| {

@@ -11,17 +11,18 @@ use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 use mcproof_record::drive::{ListParams, ListResult, Listing, Nothing, NotifyParams, RawAnswer, RawParams, WaitParams, Waited};
 use serde_json::Value;
+use std::collections::HashSet;
 
 impl Drive {
     pub(crate) async fn list(&self, mut params: ListParams, context: &Context) -> Result<ListResult, DriveError> {
         let asked = params.asked();
         let seat = self.seat(&asked.session)?;
         let deadline = duration("timeout_ms", asked.timeout_ms, seat.timeout)?;
-        let (method, key) = match params.what {
-            Listing::Tools => (methods::TOOLS_LIST, "tools"),
-            Listing::Resources => (methods::RESOURCES_LIST, "resources"),
-            Listing::Templates => (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
-            Listing::Prompts => (methods::PROMPTS_LIST, "prompts"),
+        let (method, key, name) = match params.what {
+            Listing::Tools => (methods::TOOLS_LIST, "tools", "name"),
+            Listing::Resources => (methods::RESOURCES_LIST, "resources", "uri"),
+            Listing::Templates => (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates", "uriTemplate"),
+            Listing::Prompts => (methods::PROMPTS_LIST, "prompts", "name"),
         };
         let lists = self.with(&seat, async |session| match session.list(method, key, deadline).await {
             Ok(listed) => Ok(listed),
@@ -32,6 +33,11 @@ impl Drive {
             }
         });
         let listed = context.unless_canceled(lists).await?;
+        if let Some(twice) = listed_twice(&listed.items, name) {
+            let evidence = diagnosis::evidence(&seat.tap.transcript(), None);
+            let found = Diagnostic::error("duplicate-name", format!("{method} lists `{twice}` twice")).evidence(evidence);
+            seat.wire_faults.notice("list-has-no-duplicates", found.map_text(|text| seat.tap.redacted(text)));
+        }
         Ok(ListResult {
             items: listed.items.into_iter().map(|item| seat.redaction.value(item)).collect(),
             pages: listed.pages,
@@ -94,4 +100,10 @@ impl Drive {
         };
         Ok(RawAnswer { result, error, elapsed_ms, frame, http })
     }
+}
+
+/// The first name that an item of a list shares with another one.
+fn listed_twice<'a>(items: &'a [Value], name: &str) -> Option<&'a str> {
+    let mut seen = HashSet::new();
+    items.iter().filter_map(|item| item.get(name)?.as_str()).find(|found| !seen.insert(*found))
 }

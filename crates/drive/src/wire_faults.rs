@@ -4,7 +4,7 @@
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Fault, Tap};
 use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Opened, Transcript};
-use mcproof_rules::{self as rules, Pings, TrafficScope, UnknownRule};
+use mcproof_rules::{self as rules, Tester, TrafficScope, UnknownRule};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -76,6 +76,13 @@ impl WireFaults {
         found.was_raw = true;
     }
 
+    /// Adds what a request has shown, unless the rule that says the same is left out.
+    pub(crate) fn notice(&self, rule: &str, diagnostic: Diagnostic) {
+        if rules::select(&[rule.to_owned()], &self.skipped).is_ok_and(|left| !left.is_empty()) {
+            self.found.borrow_mut().told.push(diagnostic);
+        }
+    }
+
     /// All that is known so far.
     pub(crate) fn told(&self) -> Vec<Diagnostic> {
         self.found.borrow().told.clone()
@@ -122,7 +129,7 @@ impl WireFaults {
             JudgedUntil::ItsEnd => BTreeSet::new(),
         };
         let skipped: Vec<&str> = self.skipped.iter().map(String::as_str).collect();
-        let scope = TrafficScope { is_whole, is_over, since, skipped: &skipped, told: &told, pings: Pings::OfLibraries };
+        let scope = TrafficScope { is_whole, is_over, since, skipped: &skipped, told: &told, tester: Tester::Library };
         let errors = rules::errors_of_traffic(&conversation, &scope).expect("unknown rules were refused");
         // What no frame shows is found each time.
         let is_known = |(rule, finding): &(String, Finding)| {

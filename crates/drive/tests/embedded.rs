@@ -249,3 +249,26 @@ fn a_payload_is_expected_of_a_call_that_succeeds() {
     }
     check(&failed, json!({ "sum": 4 }), true, false);
 }
+
+#[test]
+fn results_are_held_against_the_schemas_that_were_listed() {
+    let driver = Driver::new();
+    let list = |id, tools: &Value| {
+        let [written] = driver.turn(&[request(id, "list", &json!({ "session": "s", "what": "tools" }))]).try_into().unwrap();
+        driver.turn(&[answer(&written["params"]["message"], &json!({ "tools": tools }).to_string())]);
+    };
+    let call = |id| {
+        let result = r#"{"content":[{"type":"text","text":"{}"}],"structuredContent":{"sum":"3"}}"#;
+        driver.turn(&[answer(&driver.call(id, &json!({ "session": "s", "tool": "add" })), result)]);
+    };
+    let output = json!({ "type": "object", "properties": { "sum": { "type": "number" } } });
+    let tool = json!({ "name": "add", "inputSchema": { "type": "object" }, "outputSchema": output });
+    call(2);
+    assert!(driver.faults(3).is_empty());
+    list(4, &json!([tool]));
+    assert!(driver.faults(5).is_empty());
+    call(6);
+    assert_eq!(driver.faults(7), ["call-output-matches-schema"]);
+    list(8, &json!([tool, tool]));
+    assert_eq!(driver.faults(9), ["call-output-matches-schema", "duplicate-name"]);
+}

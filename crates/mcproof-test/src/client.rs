@@ -8,7 +8,7 @@ use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Endpoint, Exit
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{Conversation, Diagnostic, Finding, FrameId};
 use mcproof_report::{Style, diagnostic};
-use mcproof_rules::{self as rules, Pings, TrafficScope};
+use mcproof_rules::{self as rules, Tester, TrafficScope};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -328,8 +328,8 @@ fn broken(conversation: &Conversation, skipped: &[String]) -> Option<Failure> {
     if conversation.transcript.dropped > 0 {
         return None;
     }
-    let (since, pings) = (FrameId(0), Pings::OfLibraries);
-    let scope = TrafficScope { is_whole: true, is_over: true, since, skipped: &skipped, told: &told, pings };
+    let (since, tester) = (FrameId(0), Tester::Library);
+    let scope = TrafficScope { is_whole: true, is_over: true, since, skipped: &skipped, told: &told, tester };
     let errors = rules::errors_of_traffic(conversation, &scope).expect("unknown rules were refused");
     let (rule, Finding { message, remedy, frames, .. }) = errors.into_iter().next()?;
     let hint = format!("{remedy}; see `mcproof explain {rule}`, or leave it out with `Client::skip_rules`");

@@ -87,4 +87,4 @@ pub use rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, Re
 pub use sdk::may_be_of_an_sdk;
 pub use selection::{UnknownRule, of_endings, of_hosts, of_traffic, select};
 pub use state::{RepeatedTools, repeated_tools};
-pub use traffic::{Pings, TrafficScope, errors_of_traffic};
+pub use traffic::{Tester, TrafficScope, errors_of_traffic};

@@ -3,7 +3,7 @@
 
 use crate::judging::{Strictness, judge};
 use crate::sdk::may_be_of_an_sdk;
-use crate::selection::{UnknownRule, of_endings, of_traffic};
+use crate::selection::{UnknownRule, of_endings, of_traffic, select};
 use mcproof_record::{Conversation, Finding, FrameId, Judged, RuleResult, Severity};
 use std::collections::BTreeSet;
 use std::slice;
@@ -18,6 +18,8 @@ const SAME: [(&str, &str); 4] = [
 
 /// The rule about responses to pings.
 const OF_PINGS: &str = "ping-gets-empty-result";
+/// The rule about results of tools with an `outputSchema`.
+const OF_OUTPUTS: &str = "call-output-matches-schema";
 
 /// Which part of a conversation is judged, and by which rules.
 #[derive(Clone, Debug)]
@@ -32,17 +34,17 @@ pub struct TrafficScope<'a> {
     pub skipped: &'a [&'a str],
     /// Codes of the errors of the client that are known already.
     pub told: &'a BTreeSet<String>,
-    /// Whose the pings are.
-    pub pings: Pings,
+    pub tester: Tester,
 }
 
-/// Who sends the pings of a conversation.
+/// Who talks to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pings {
-    /// A test, which is to learn of a wrong response.
-    OfTests,
-    /// Also a library, to see what else a server has to say: no test asked for them, and none fails for them.
-    OfLibraries,
+pub enum Tester {
+    /// A suite, whose steps hold results against the output schemas of tools.
+    Suite,
+    /// A test in a programming language, which does not: they are held against what it has listed. Pings are also sent to see what else a
+    /// server has to say: no test asked for these, and none fails for them.
+    Library,
 }
 
 /// The first error of each rule that the traffic of a client breaks which keeps to the specification, with the id of the rule. There is
@@ -55,7 +57,11 @@ pub fn errors_of_traffic(conversation: &Conversation, scope: &TrafficScope<'_>) 
     if scope.is_over {
         selected.extend(of_endings(scope.skipped)?);
     }
-    selected.retain(|rule| scope.pings == Pings::OfTests || rule.id != OF_PINGS);
+    if scope.tester == Tester::Library {
+        let skipped: Vec<String> = scope.skipped.iter().map(ToString::to_string).collect();
+        selected.retain(|rule| rule.id != OF_PINGS);
+        selected.extend(select(&[OF_OUTPUTS.to_owned()], &skipped)?);
+    }
     selected.retain(|rule| !SAME.iter().any(|(code, same)| rule.id == *same && scope.told.contains(*code)));
     let results = judge(&selected, slice::from_ref(conversation), Strictness::Tolerant);
     let first = results.into_iter().filter_map(|RuleResult { rule, judged, .. }| {
@@ -84,14 +90,14 @@ mod tests {
         let conversation =
             Conversation { name, transport, revision, opened: Opened::Yes, probes, ending: None, sdks: Vec::new(), transcript };
         let (since, told) = (FrameId(0), BTreeSet::new());
-        let scope = TrafficScope { is_whole: true, is_over: true, since, skipped, told: &told, pings: Pings::OfLibraries };
+        let scope = TrafficScope { is_whole: true, is_over: true, since, skipped, told: &told, tester: Tester::Library };
         errors_of_traffic(&conversation, &scope)
     }
 
     #[test]
     fn rules_that_are_named_here_exist() {
         assert!(SAME.iter().all(|(_, rule)| find(rule).is_some()));
-        assert!(find(OF_PINGS).is_some());
+        assert!(find(OF_PINGS).is_some() && find(OF_OUTPUTS).is_some());
     }
 
     #[test]
