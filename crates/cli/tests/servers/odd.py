@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ODDITY = sys.argv[1]
 TOOLS = [{"name": "echo", "description": "says it again", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]
+if ODDITY == "ascii-only":
+    TOOLS[0]["inputSchema"] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 FORM = {"type": "object", "properties": {"done": {"type": "boolean"}}}
 if ODDITY == "form":
     TOOLS.append({"name": "form", "description": "asks the user", "inputSchema": FORM})
