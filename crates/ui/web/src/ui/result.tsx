@@ -3,8 +3,9 @@ import DOMPurify from "dompurify";
 import { Marked } from "marked";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
-import { read, write } from "../lib/lossless";
+import { own, read, write } from "../lib/lossless";
 import { judged } from "../lib/schema";
+import { tableOf, type Table } from "../lib/table";
 import { duration, size, visible } from "../lib/text";
 import type { Diagnostic, Json, JsonObject, Outcome } from "../lib/types";
 import { Badge, CopyButton, Icon, Said, Tabs } from "./basics";
@@ -107,14 +108,29 @@ function asJson(text: string): Json | undefined {
 
 export function Text({ text, mimeType }: { text: string; mimeType?: string }) {
   const json = useMemo(() => asJson(text), [text]);
+  const table = useMemo(() => tableOf(json), [json]);
   const markdown = mimeType === "text/markdown" || (mimeType === undefined && looksLikeMarkdown(text));
-  const kinds: [string, string][] = [...(json !== undefined ? [["json", "JSON"] as [string, string]] : []), ...(markdown ? [["markdown", "Markdown"] as [string, string]] : []), ["text", "Text"]];
+  const kinds: [string, string][] = [...(json !== undefined ? [["json", "JSON"] as [string, string]] : []), ...(table ? [["table", "Table"] as [string, string]] : []), ...(markdown ? [["markdown", "Markdown"] as [string, string]] : []), ["text", "Text"]];
   const [kind, setKind] = useState(kinds[0]![0]);
   const chosen = kinds.some(([known]) => known === kind) ? kind : kinds[0]![0];
   return (
     <div class="block">
       <div class="block-bar">{kinds.length > 1 ? <Tabs label="Show as" tabs={kinds} value={chosen} onChange={setKind} /> : <span class="block-kind">text</span>}<span class="grow" /><span class="muted small">{size(text.length)}</span><CopyButton text={() => text} label="Copy text" /></div>
-      {chosen === "json" && json !== undefined ? <Tree value={json} /> : chosen === "markdown" ? <Markdown text={text} /> : <Plain text={text} />}
+      {chosen === "json" && json !== undefined ? <Tree value={json} /> : chosen === "table" && table ? <Rows table={table} /> : chosen === "markdown" ? <Markdown text={text} /> : <Plain text={text} />}
+    </div>
+  );
+}
+
+function Rows({ table: { columns, rows } }: { table: Table }) {
+  const [limit, setLimit] = useState(MANY);
+  return (
+    <div class="table-block" tabIndex={0} role="group" aria-label="Table" data-testid="table">
+      <table><thead><tr>{columns.map((name) => <th key={name} scope="col">{visible(name)}</th>)}</tr></thead>
+        <tbody>{rows.slice(0, limit).map((row, index) => <tr key={index}>{columns.map((name) => {
+          const cell = own(row, name);
+          return <td key={name}>{cell === undefined ? "" : visible((typeof cell === "string" ? cell : write(cell)).slice(0, 400))}</td>;
+        })}</tr>)}</tbody></table>
+      {rows.length > limit && <button type="button" class="link" onClick={() => setLimit(limit + MANY * 5)}>{rows.length - limit} more</button>}
     </div>
   );
 }
@@ -163,13 +179,15 @@ export function Block({ block }: { block: Json }) {
 }
 
 function Structured({ value, schema }: { value: JsonObject; schema?: JsonObject }) {
+  const [kind, setKind] = useState<"tree" | "table">("tree");
+  const table = useMemo(() => tableOf(value), [value]);
   const { flaws: found, unchecked } = useMemo(() => (schema ? judged(schema, value) : { flaws: undefined, unchecked: [] }), [schema, value]);
   return (
     <div class="block" data-testid="structured">
-      <div class="block-bar"><span class="block-kind">structured content</span><span class="grow" />
+      <div class="block-bar"><span class="block-kind">structured content</span>{table && <Tabs label="Show as" tabs={[["tree", "JSON"], ["table", "Table"]]} value={kind} onChange={setKind} />}<span class="grow" />
         {schema && (found === undefined ? <Badge kind="warning">not validated: the schema is not usable, or takes too long</Badge> : found.length === 0 && unchecked.length > 0 ? <Badge kind="warning">a pattern of the schema was not checked</Badge> : found.length === 0 ? <Badge kind="ok">fits its schema</Badge> : <Badge kind="error">does not fit its schema</Badge>)}
         <CopyButton text={() => write(value, 2)} label="Copy structured content" /></div>
-      <Tree value={value} open={3} />
+      {kind === "table" && table ? <Rows table={table} /> : <Tree value={value} open={3} />}
       {found?.slice(0, 8).map((flaw) => <p class="note error" key={flaw.at + flaw.message}><code>{flaw.at || "/"}</code> {flaw.message}</p>)}
     </div>
   );
