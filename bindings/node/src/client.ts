@@ -92,7 +92,7 @@ export class Client {
   #endTold = false;
   /** The last request got no response: the server is not asked what else it has to say. */
   #unanswered = false;
-  /** Something was on the wire since the last judgement. */
+  /** Something was on the wire since the last judgment. */
   #talked = true;
   /** What was found at the end, for the hook that runs after the test. */
   #foundAtClose: Error | undefined;
@@ -103,6 +103,12 @@ export class Client {
   };
   readonly #failed = (error: McproofError): void => {
     this.#unanswered ||= error.kind === "unanswered" || error.kind === "cancelled";
+  };
+  readonly #throwThrown = (): void => {
+    const thrown = this.#takeThrown();
+    if (thrown) {
+      throw thrown;
+    }
   };
   #lastFrame: number | undefined;
 
@@ -465,13 +471,8 @@ export class Client {
     const more: RequestOptions = {
       signal,
       progress: onProgress && ((progress) => callBack(onProgress as Callback, progress as unknown as Progress, this.#threw)),
-      read: (answer) => {
-        const thrown = this.#takeThrown();
-        if (thrown) {
-          throw thrown;
-        }
-        return read ? read(answer) : answer;
-      },
+      read,
+      answered: this.#throwThrown,
       failed: method === "wait" ? undefined : this.#failed,
     };
     return this.#drive.request<T>(method, request, more);

@@ -21,6 +21,8 @@ export interface RequestOptions {
   progress?: ((progress: Json) => void) | undefined;
   /** Told of a failure before the caller is. */
   failed?: ((error: McproofError) => void) | undefined;
+  /** Called once there is a result, before the caller gets it. What it throws fails the request. */
+  answered?: (() => void) | undefined;
   /** What is made of the result, without one more promise for it. What it throws fails the request. */
   read?: ((result: any) => unknown) | undefined;
 }
@@ -121,7 +123,9 @@ export class Drive {
   /** An error is given the stack of the one who awaits it: that of a pipe would tell nothing. */
   async request<T>(method: string, params: Json, options?: RequestOptions): Promise<T> {
     try {
-      return await this.#requested<T>(method, params, options);
+      const result = await this.#requested<T>(method, params, options);
+      options?.answered?.();
+      return result;
     } catch (error) {
       if (error instanceof McproofError) {
         const message = `${error.name}: ${error.message}`;

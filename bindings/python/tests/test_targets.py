@@ -72,6 +72,7 @@ async def test_a_server_that_dies_is_told() -> None:
         os.kill(client.pid, 9)
         with pytest.raises(mcproof.Unanswered, match="SIGKILL|signal 9|killed"):
             await client.call_tool("check_inventory", product_id="PROD-123")
+        assert client.ended is not None and client.ended["exit"] == {"signal": 9}
 
 
 async def test_a_contract_is_held_against_a_lock_file(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ class Client:
         self._tasks: "Set[asyncio.Task[Any]]" = set()
         self._callback_error: Optional[BaseException] = None
         self._allows_faults = allow_faults
-        # How many faults have been told; whether an end has; whether the last request got no answer; what is new since the last judgement.
+        # How many faults have been told; whether an end has; whether the last request got no answer; what is new since the last judgment.
         self._faults_told = 0
         self._end_told = False
         self._unanswered = False
