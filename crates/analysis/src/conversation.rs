@@ -553,6 +553,30 @@ impl<'a> ConversationView<'a> {
         !http.events.is_empty() && http.end.is_some_and(|(frame, _)| note(frame.id))
     }
 
+    /// Whether an exchange ended about when its client canceled the request, ended the session, or asked the process to end or killed it: what
+    /// is missing then is not the server's to answer for.
+    pub fn was_ended_by_client(&self, http: &HttpExchange<'_>, id: &Value) -> bool {
+        /// Frames of one moment may be in any order.
+        const ABOUT: Duration = Duration::from_millis(100);
+        const KILLED: i32 = 9;
+        let Some((end, _)) = http.end else { return false };
+        let in_time = |frame: &Frame| frame.id > http.request.id && frame.at <= end.at + ABOUT;
+        let is_kill = |frame: &&Frame| {
+            matches!(frame.body, FrameBody::Signalled { .. } | FrameBody::Exited { signal: Some(KILLED), .. }) && in_time(frame)
+        };
+        let session = http.request_header("mcp-session-id");
+        let is_delete = |other: &&HttpExchange<'_>| {
+            other.method == "DELETE" && other.request_header("mcp-session-id") == session && in_time(other.request)
+        };
+        let cancels = |message: &&WireMessage<'_>| {
+            let is_of_request = message.param("/requestId") == Some(id);
+            message.method() == Some(methods::notifications::CANCELLED) && is_of_request && in_time(message.frame)
+        };
+        self.frames().iter().any(|frame| is_kill(&frame))
+            || self.exchanges.values().any(|other| is_delete(&other))
+            || self.from_client().any(|message| cancels(&message))
+    }
+
     /// Whether the server had ended a session by the time of this request in it: from some request on, at the latest this one, all that name
     /// the session get 404, which may be at any time (2025-11-25, basic/transports, "Session Management"), and nobody had asked for that.
     fn is_past_expiry(&self, exchange: &HttpExchange<'_>) -> bool {

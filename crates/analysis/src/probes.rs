@@ -87,6 +87,10 @@ pub const UNANSWERED_CALL: &str = "call-unanswered";
 pub const UNUSUAL_UNANSWERED: &str = "call-unusual-unanswered";
 /// A tool that answers, unless another call is canceled meanwhile: a mark for the judges, with its name.
 pub const SILENT_BESIDE_CANCELED: &str = "call-silent-beside-canceled";
+/// The name of the conversations in which tools are called.
+pub const CALLER: &str = "caller";
+/// A tool that mostly answers at once, and at times late: a mark for the judges, with its name.
+pub const SLOW_AT_TIMES: &str = "call-slow-at-times";
 /// A tool that answered at once, and never again: a mark for the judges, with its name.
 pub const SILENT_AGAIN: &str = "call-silent-again";
 

@@ -152,7 +152,11 @@ impl Budget {
 
     /// Why rules are not tested for want of time: a lowercase fragment.
     pub(super) fn reason(&self) -> String {
-        format!("the check's deadline of {} had passed", mcproof_record::duration::readable(self.deadline))
+        let deadline = mcproof_record::duration::readable(self.deadline);
+        match self.left().is_zero() {
+            true => format!("the check's deadline of {deadline} had passed"),
+            false => format!("its part of the check's deadline of {deadline} had passed"),
+        }
     }
 
     /// How long a start may take that the user gives `most`.

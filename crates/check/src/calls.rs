@@ -6,8 +6,8 @@ use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
-    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN,
-    SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
+    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, CALLER, EXPLORED_IN_PART, INPUT_ROUNDS, LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN,
+    SILENT_BESIDE_CANCELED, SLOW_AT_TIMES, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, Asked, AskedLog, ConnectOptions, Elicitation, Sampling};
@@ -131,7 +131,7 @@ fn needs_task(tool: &Value) -> bool {
 }
 
 /// Of this kind of conversation.
-const NAME: &str = "caller";
+const NAME: &str = CALLER;
 
 /// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
 /// that may be called is told as soon as it is known.
@@ -170,6 +170,10 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
         if cancel(&mut explorer, tool).await || Instant::now() >= until {
             break;
         }
+    }
+    let at_times = explorer.silent_at_times();
+    for tool in tools.iter().filter(|tool| tool.reads_only() && at_times.contains(&tool.name)).take(MOST_SILENT) {
+        wait_for_late(&mut explorer, tool).await;
     }
     if explorer.is_modern() && !explorer.is_over() {
         let after = whole(&mut explorer, "list-after-calls", methods::TOOLS_LIST, "tools").await;
@@ -674,6 +678,20 @@ async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
         explorer.record_observation(SILENT_BESIDE_CANCELED, &tool.name);
     }
     true
+}
+
+/// Calls a tool that was silent at times until one call takes long, and waits for that: a tool may be slow now and then.
+async fn wait_for_late(explorer: &mut Explorer<'_>, tool: &Callable) {
+    let until = time_for_calls(explorer.check_options);
+    while !explorer.is_over() && Instant::now() < until {
+        let call = tool.call("call-patiently", tool.arguments.clone());
+        let outcomes = explorer.request_in_parallel(&[call], LONG_PATIENCE, Instant::now() + LONG_PATIENCE).await;
+        match outcomes.first() {
+            Some(outcome) if outcome.response.is_none() => return,
+            Some(outcome) if outcome.took >= LEAST_PATIENCE => return explorer.record_observation(SLOW_AT_TIMES, &tool.name),
+            _ => {}
+        }
+    }
 }
 
 /// Whether a call gets its response although another one is cancelled meanwhile; what happened once may be chance.

@@ -17,7 +17,7 @@ use mcproof_client::{
 use mcproof_protocol::{EraChoice, Revision, Transport, methods};
 use mcproof_record::{Conversation, Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -612,6 +612,15 @@ impl<'a> Explorer<'a> {
     pub(super) fn record_observation(&mut self, probe: &str, what: &str) {
         let now = self.tap.mark();
         self.record_probe(probe, Some(what), now, ProbeOutcome::Done);
+    }
+
+    /// Tools of which some calls got no response in time, and others did.
+    pub(super) fn silent_at_times(&self) -> BTreeSet<String> {
+        let of = |wanted: ProbeOutcome| {
+            let calls = self.probes.iter().filter(move |probed| probed.probe.starts_with("call") && probed.outcome == wanted);
+            calls.filter_map(|probed| probed.subject.clone()).collect::<BTreeSet<_>>()
+        };
+        of(ProbeOutcome::Silent).intersection(&of(ProbeOutcome::Done)).cloned().collect()
     }
 
     /// What was tried last was another probe as well.

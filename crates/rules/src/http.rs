@@ -543,11 +543,24 @@ fn get_opens_stream_or_405(conversation: &ConversationView<'_>) -> Judgment {
         Some(401) => Judgment::Untestable("the GET was not authorized".into()),
         Some(405) => Judgment::Pass,
         Some(200) if is_stream => Judgment::Pass,
+        Some(409) if has_stream_in_session(conversation, &attempt) => {
+            Judgment::Untestable("the server takes one stream for each session, and that is open".into())
+        }
         Some(status) => {
             let kind = attempt.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", excerpt(kind)));
             one(format!("a GET got status {status}{}", kind.unwrap_or_default()), &attempt)
         }
     }
+}
+
+/// Whether a stream was opened before, in the session of this request.
+fn has_stream_in_session(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_>) -> bool {
+    let Some(http) = attempt.http else { return false };
+    let session = http.request_header("mcp-session-id");
+    conversation.exchanges.values().any(|other| {
+        let is_earlier = other.method == "GET" && other.request.id < http.request.id && other.status() == Some(200);
+        is_earlier && session.is_some() && other.request_header("mcp-session-id") == session
+    })
 }
 
 fn delete_is_answered(conversation: &ConversationView<'_>) -> Judgment {

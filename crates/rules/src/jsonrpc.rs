@@ -233,7 +233,12 @@ fn answers_come_once(conversation: &ConversationView<'_>) -> Judgment {
     });
     let violations = again.map(|(reply, index, request)| {
         let first = pairing.answer_to(index).map(|first| first.frame);
-        let message = format!("`{}` with the id {} got a second response", request.method(), shown(request.id()));
+        let canceled = conversation.from_client().any(|message| {
+            let is_of_request = message.param("/requestId") == Some(request.id());
+            message.method() == Some(methods::notifications::CANCELLED) && is_of_request && message.frame.id < reply.frame
+        });
+        let when = if canceled { ", after it was canceled" } else { "" };
+        let message = format!("`{}` with the id {} got a second response{when}", request.method(), shown(request.id()));
         Violation::new(message, [Some(request.frame), first, Some(reply.frame)].into_iter().flatten())
     });
     Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)

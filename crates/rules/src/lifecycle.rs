@@ -578,7 +578,9 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
                     // That a stream has ended shows that the tool took no longer; only what was canceled gets none.
                     if (is_usual || !may_be_silent(index))
                         && exchange.is_some_and(|exchange| {
-                            exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange)
+                            exchange.end.is_some_and(|(_, why)| why.is_none())
+                                && !conversation.was_cut(exchange)
+                                && !conversation.was_ended_by_client(exchange, request.id())
                         }) =>
                 {
                     format!("got status {status} but no response")
@@ -656,8 +658,11 @@ fn hung_up(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, is_valid:
     if !conversation.is_over("http") || death(conversation).is_some() {
         return Vec::new();
     }
-    let was_closed =
-        |index: usize| pairing.requests[index].exchange.and_then(|id| conversation.exchanges.get(&id)).is_some_and(was_hung_up);
+    let was_closed = |index: usize| {
+        let request = &pairing.requests[index];
+        let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id));
+        exchange.is_some_and(|exchange| was_hung_up(exchange) && !conversation.was_ended_by_client(exchange, request.id()))
+    };
     let mut requests = BTreeMap::<(&str, String), Vec<usize>>::new();
     for index in (0..pairing.requests.len()).filter(|index| is_valid(*index)) {
         let request = &pairing.requests[index];

@@ -9,7 +9,7 @@ use crate::sdk;
 use mcproof_analysis::arguments::Unusual;
 use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{
-    EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNKNOWN_CALL, UNUSUAL_UNANSWERED,
+    CALLER, EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNKNOWN_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, did_you_mean, named};
 use mcproof_protocol::{Era, error_code, methods};
@@ -278,7 +278,10 @@ fn no_call(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     if !may_call || conversations.iter().any(|one| one.probes("call").next().is_some()) {
         return None;
     }
-    let why = conversations.iter().find_map(ConversationView::left_out)?;
+    // A conversation that there was no time to begin leaves no mark.
+    let calls = |one: &ConversationView<'_>| one.conversation.name == CALLER;
+    let never_began = || (!conversations.iter().any(calls)).then_some("the conversation that calls tools did not begin in time");
+    let why = conversations.iter().find_map(ConversationView::left_out).or_else(never_began)?;
     let message = format!("no tool was called, because {why}");
     let hint = "run the check when the machine is less busy, or give it more time with --deadline and --connect-timeout";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None })

@@ -162,7 +162,9 @@ fn exits_on_end_of_input(conversation: &ConversationView<'_>) -> Judgment {
             let message = format!("it was still running {:.0} s after its stdin was closed", waited.as_secs_f64());
             Judgment::Broken(vec![Violation::new(message, [closed.id, frame.id])])
         }
-        Some(Frame { id, body: FrameBody::Exited { code, signal }, .. }) if is_crash(*code, *signal) => {
+        Some(Frame { id, body: FrameBody::Exited { code, signal }, .. })
+            if is_crash(*code, *signal) && !frames.iter().any(|frame| is_interpreter_at_its_end(&frame.body)) =>
+        {
             let how = how_it_exited(*code, *signal);
             Judgment::Broken(vec![Violation::new(
                 format!("it crashed after its stdin was closed: the process ended {how}"),
@@ -179,6 +181,11 @@ fn exits_on_end_of_input(conversation: &ConversationView<'_>) -> Judgment {
 fn is_crash(code: Option<i32>, signal: Option<i32>) -> bool {
     const CRASHES: [i32; 6] = [4, 5, 6, 7, 8, 11];
     signal.or_else(|| code?.checked_sub(128)).is_some_and(|signal| CRASHES.contains(&signal))
+}
+
+/// CPython aborts if a thread that reads stdin wakes up while the interpreter ends, which is nobody's doing but its own.
+fn is_interpreter_at_its_end(body: &FrameBody) -> bool {
+    matches!(body, FrameBody::Stderr { bytes } if bytes.to_text().contains("Python runtime state: finalizing"))
 }
 
 fn ends_on_sigterm(conversation: &ConversationView<'_>) -> Judgment {

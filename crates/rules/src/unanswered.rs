@@ -6,7 +6,7 @@ use super::ConversationView;
 use super::answers::{Pairing, Request, first_abuse};
 use super::causes::GOES_ON;
 use super::lifecycle::was_hung_up;
-use mcproof_analysis::probes::POSTED;
+use mcproof_analysis::probes::{POSTED, SLOW_AT_TIMES};
 use mcproof_analysis::{HttpExchange, WireMessage, named};
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_protocol::methods;
@@ -88,6 +88,10 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
             }
         }
     }
+    let slow: BTreeSet<&str> =
+        conversations.iter().flat_map(|one| one.probes(SLOW_AT_TIMES)).filter_map(|mark| mark.probed.subject.as_deref()).collect();
+    let is_slow = |lost: &Lost| lost.subject.strip_prefix("tools/call ").is_some_and(|tool| slow.contains(tool));
+    lost.retain(|(_, lost)| !matches!(lost.fate, Fate::GivenUp(_)) || !is_slow(lost));
     lost.retain(|(kind, lost)| {
         slowest.get(kind).is_some_and(|took| match lost.fate {
             Fate::GivenUp(waited) => waited >= LEAST_WAIT && waited >= *took * TIMES,
@@ -215,8 +219,8 @@ fn canceled(conversation: &ConversationView<'_>, request: &Request<'_>) -> Optio
 /// What became of a request without an answer; none if nothing tells.
 fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Fate> {
     let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
-    if exchange.is_some_and(was_hung_up) {
-        return Some(Fate::Closed);
+    if let Some(closed) = exchange.filter(|exchange| was_hung_up(exchange)) {
+        return (!conversation.was_ended_by_client(closed, request.id())).then_some(Fate::Closed);
     }
     if exchange.is_some_and(|exchange| exchange.status().is_some_and(|status| status >= 400)) {
         return failed(conversation, request);
