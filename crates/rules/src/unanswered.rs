@@ -63,6 +63,8 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
     let mut served = BTreeSet::<Kind>::new();
     for (index, conversation) in conversations.iter().enumerate() {
         let (pairing, end) = (Pairing::of(conversation), first_abuse(conversation));
+        // What a proxy says until the server behind it is there, which is asked until then.
+        let (mut is_up, is_of_start) = (false, |fate: &Fate| matches!(fate, Fate::Failed(502..=504)));
         let harmless: BTreeSet<&str> = conversation.tools().iter().filter_map(|(tool, _)| read_only(tool)).collect();
         for (position, request) in pairing.requests.iter().enumerate().filter(|(_, request)| end.is_none_or(|end| request.frame < end)) {
             let answer = pairing.answer_to(position);
@@ -70,6 +72,8 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
                 Some(answer) => failure(conversation, request, (answer.value, answer.frame), &harmless),
                 None => fate(conversation, request),
             };
+            let fate = fate.filter(|fate| is_up || !is_of_start(fate));
+            is_up |= answer.is_some() && fate.is_none();
             match (answer, fate.filter(|_| is_ordinary(request))) {
                 (_, Some(fate)) => {
                     let sent = conversation.elapsed(FrameId(0), request.frame).unwrap_or_default();
