@@ -135,7 +135,8 @@ const NAME: &str = CALLER;
 
 /// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
 /// that may be called is told as soon as it is known.
-pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer<'_>, tell: impl FnOnce(Tools)) -> Option<Conversation> {
+pub(super) async fn explore(check_options: &CheckOptions, explorer: Explorer<'_>, tell: impl FnOnce(Tools)) -> Option<Conversation> {
+    let mut explorer = explorer.with_most_of_time();
     let listed = list(&mut explorer).await;
     let tools = Tools::of(&listed, &check_options.calls);
     tell(tools.clone());

@@ -469,6 +469,14 @@ impl<'a> Explorer<'a> {
         self.unfinished_work = true;
     }
 
+    /// With most of the time that is left, for what takes longest.
+    pub(super) fn with_most_of_time(mut self) -> Self {
+        if !is_beside_others(self.check_options) {
+            self.until = Instant::now() + self.check_options.budget.left() * 3 / 5;
+        }
+        self
+    }
+
     /// That is no main conversation, whose end would be judged: it is not to take long.
     pub(super) fn with_brief_shutdown(mut self) -> Self {
         self.patience = BRIEF_SHUTDOWN;
