@@ -208,16 +208,17 @@ impl MemoryGrowth {
         memory.len() > GROWTH_ROUNDS && memory.first().zip(memory.last()).is_some_and(|(first, last)| *last >= first + self.leak)
     }
 
-    /// Whether it is not known yet: it grows still. Rounds that together add less than one of them should are its end. A runtime takes
+    /// Whether it is not known yet: it grows still. Rounds that together add less than a part of them should are its end. A runtime takes
     /// memory in pieces, so that no single round tells.
     pub fn is_open(self, memory: &[u64]) -> bool {
-        /// Rounds of which one should add something.
-        const LEVEL: usize = 4;
+        /// Rounds that should add something: what an allocator has freed it gives out again for a while.
+        const LEVEL: usize = 16;
         let rounds = memory.len().saturating_sub(1);
         let first = rounds.min(GROWTH_ROUNDS);
         let begins = || memory[first].saturating_sub(memory[0]) >= self.each_round() * first as u64;
         // What was given back in one of them may come again.
-        let ends = || rounds > LEVEL && memory[rounds].abs_diff(memory[rounds - LEVEL]) < self.each_round();
+        let least = self.each_round() * LEVEL as u64 / 4;
+        let ends = || rounds > LEVEL && memory[rounds].abs_diff(memory[rounds - LEVEL]) < least;
         rounds > 0 && begins() && !ends() && !self.is_leak(memory)
     }
 }
@@ -263,7 +264,9 @@ mod tests {
         check(&growing(600_000, 2), false, true);
         // A runtime that has enough from then on.
         check(&[growing(20_000, 6), vec![180_000, 180_200]].concat(), false, true);
-        check(&[growing(20_000, 6), vec![180_000, 180_200, 180_300, 180_300]].concat(), false, false);
+        check(&[growing(20_000, 6), vec![180_000; 10], vec![180_300; 8]].concat(), false, false);
+        // What it gives out again for a while.
+        check(&[growing(2_000, 6), vec![90_000; 8], vec![92_000, 94_000]].concat(), false, true);
         // What a runtime takes in pieces.
         check(&[80_000, 80_100, 82_500, 84_000, 84_000, 86_000], false, true);
         // One round in which it collects is not the end.
