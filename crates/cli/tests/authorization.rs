@@ -318,7 +318,7 @@ fn a_server_that_lets_anybody_in_is_told_to_whoever_gives_a_token() {
 fn a_client_that_is_refused_is_to_check_its_secret() {
     let world = World::new(Wish { token: (401, serde_json::json!({ "error": "invalid_client" })), ..OauthServers::usual() });
     let ran = world.ping(&["--auth", "client-credentials", "--client-id", "me", "--client-secret", "env:HOME"]);
-    check(&ran, 3, &["issued no token: `invalid_client`", "check --client-id and --client-secret"]);
+    check(&ran, 3, &["issued no token: `invalid_client`", "does not accept the client: check --client-id and"]);
     let stderr = String::from_utf8_lossy(&ran.stderr);
     assert!(!stderr.contains("this token") && !stderr.contains("rule "), "{stderr}");
 }

@@ -280,7 +280,11 @@ fn no_call(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     }
     // A conversation that there was no time to begin leaves no mark.
     let calls = |one: &ConversationView<'_>| one.conversation.name == CALLER;
-    let never_began = || (!conversations.iter().any(calls)).then_some("the conversation that calls tools did not begin in time");
+    let is_explored = || conversations.iter().any(|one| one.probes("list").next().is_some());
+    let never_began = || {
+        let is_absent = is_explored() && !conversations.iter().any(calls);
+        is_absent.then_some("the conversation that calls tools did not begin in time")
+    };
     let why = conversations.iter().find_map(ConversationView::left_out).or_else(never_began)?;
     let message = format!("no tool was called, because {why}");
     let hint = "run the check when the machine is less busy, or give it more time with --deadline and --connect-timeout";
