@@ -298,7 +298,7 @@ fn tells(folded: &str) -> bool {
 fn is_key(folded: &str) -> bool {
     const NAMES: [&str; 3] = ["key", "auth", "pat"];
     let ends = |name: &&str| folded.strip_suffix(*name).is_some_and(|before| before.is_empty() || before.ends_with('-'));
-    NAMES.iter().any(|name| ends(name)) || ["subscriptionkey", "accountkey", "accesskey"].iter().any(|name| folded.ends_with(name))
+    NAMES.iter().any(ends) || ["subscriptionkey", "accountkey", "accesskey"].iter().any(|name| folded.ends_with(name))
 }
 
 fn take(name: &str, value: &str, secrets: &mut Vec<String>) {
