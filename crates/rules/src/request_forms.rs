@@ -83,7 +83,7 @@ fn accept_is_a_list(conversation: &ConversationView<'_>) -> Judgment {
         refused.push(all);
     }
     let accept = |attempt: &Attempt<'_, '_>| attempt.http.and_then(|http| http.request_header("accept")).unwrap_or_default().to_owned();
-    let sentences = refused.iter().map(|attempt| format!("`Accept: {}` got {}", excerpt(&accept(attempt)), told(attempt)));
+    let sentences = refused.iter().map(|attempt| format!("`Accept: {}` got {}", excerpt(accept(attempt)), told(attempt)));
     let message = sentences.collect::<Vec<_>>().join(", and ");
     let has_weights = refused.iter().all(|attempt| accept(attempt).contains(";q="));
     let violation = Violation::new(message, refused.iter().flat_map(|attempt| evidence(attempt)));

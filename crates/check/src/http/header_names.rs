@@ -6,9 +6,10 @@ use super::request_variants::Questions;
 use mcproof_client::HeaderCase;
 use mcproof_protocol::Transport;
 
-/// How names are written, in words, in what is recorded, and on the wire.
-const SPELLINGS: [(&str, fn(&str) -> String, HeaderCase); 2] =
-    [("Like-This", titled, HeaderCase::Title), ("LIKE-THIS", str::to_ascii_uppercase, HeaderCase::Capitals)];
+/// How names are written: in words, in what is recorded, and on the wire.
+type Spelling = (&'static str, fn(&str) -> String, HeaderCase);
+
+const SPELLINGS: [Spelling; 2] = [("Like-This", titled, HeaderCase::Title), ("LIKE-THIS", str::to_ascii_uppercase, HeaderCase::Capitals)];
 
 /// In the legacy era: that of today has headers of its own, which are spelled in other ways where they are tried.
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {

@@ -26,7 +26,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         STDIO,
         MODERN,
         Deviation::Outgoing(|received, message| {
-            match message["method"] == "notifications/subscriptions/acknowledged" && count(received) % 2 == 0 {
+            match message["method"] == "notifications/subscriptions/acknowledged" && count(received).is_multiple_of(2) {
                 true => vec![refuse(received, -32603, "Internal error")],
                 false => vec![message],
             }
