@@ -11,7 +11,7 @@ mod thresholds;
 mod words;
 
 pub use observation::{Observation, ProcessFacts, Verdict};
-pub use surface::{Announcement, Drift};
+pub use surface::{Announcement, Counted, Drift};
 pub use thresholds::Thresholds;
 pub use words::{Availability, Surface};
 

@@ -1,9 +1,12 @@
 //! Whether a target promises what it promised. What is new has to be seen twice, what comes and goes is a fleet with two
 //! versions, and what a deployment announced is no surprise. Knows hashes, not contracts.
 
+mod fleet;
+
 use super::{Effect, Observation, Policy, Surface};
 use crate::incident::Class;
 use crate::moment::Moment;
+use fleet::Fleet;
 use mcproof_client::EraEvidence;
 use mcproof_record::ChangeLevel;
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,7 @@ pub(super) struct Tracker {
     /// What the last change came from, as long as it is no more than told.
     changed: Option<Changed>,
     is_mixed: bool,
+    fleet: Fleet,
     recent: VecDeque<String>,
     baseline: Baseline,
     doubtful: Option<Doubtful>,
@@ -73,17 +77,30 @@ pub struct Announcement {
     pub expected: Option<String>,
 }
 
+/// How much of a change counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    Whole,
+    /// Texts that say what only an attacker writes. Anything else was seen only once, changes by itself, or was there from the start.
+    Suspicion,
+}
+
 /// A contract that is not what it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     pub old: String,
     pub new: String,
+    /// What else is known: the new one is compared with the one that it is most like.
+    pub others: Vec<String>,
     /// The contract that people agreed to, if one change of it is open already.
     pub agreed: Option<String>,
     /// Both are seen by turns.
     pub is_mixed: bool,
-    /// It is another one each time.
+    /// It is another one each time, or was until now.
     pub is_unstable: bool,
+    /// The fleet was mixed before; this contract is new in it.
+    pub is_added: bool,
+    pub counted: Counted,
     pub is_announced: bool,
 }
 
@@ -145,7 +162,7 @@ impl Tracker {
             self.baseline = if policy.locked.is_some() { Baseline::Certain } else { Baseline::first(evidence) };
             self.accepted = policy.locked.clone().or_else(|| Some(seen.clone()));
             effects.push(Effect::Baseline { hash: seen.clone() });
-        } else if self.baseline != Baseline::Certain && !self.alternates() {
+        } else if self.baseline != Baseline::Certain && !self.is_mixed && !self.alternates() {
             if self.accepted.as_ref() == Some(seen) {
                 self.baseline = self.baseline.again(evidence);
             } else {
@@ -155,35 +172,30 @@ impl Tracker {
             }
         }
         let accepted = self.accepted.clone().expect("set just now");
+        if !self.is_mixed {
+            let is_certain = self.baseline == Baseline::Certain;
+            self.fleet.forget(|known| !is_certain || !self.recent.contains(known));
+        }
+        self.fleet.know(&accepted);
         let is_expected = announcement.is_some_and(|announcement| announcement.expected.as_ref().is_none_or(|expected| expected == seen));
         if !self.is_mixed && announcement.is_none() && self.alternates() {
-            self.is_mixed = true;
-            self.candidate = None;
-            let other = self.recent.iter().rev().find(|hash| **hash != accepted).unwrap_or(seen).clone();
-            effects.push(Effect::Baseline { hash: other.clone() });
-            let is_back = self.changed.as_ref().is_some_and(|changed| changed.from == other);
-            effects.push(Effect::Drift(Drift {
-                old: accepted,
-                new: other,
-                agreed: None,
-                is_mixed: true,
-                is_unstable: self.is_unstable(),
-                is_announced: false,
-            }));
-            // What alternates between two others is still not what people agreed to.
-            if is_back {
-                self.settle("it comes and goes", &mut effects);
-            }
+            self.begin_mixed(&accepted, seen, &mut effects);
             return effects;
         }
         if self.is_mixed {
-            let is_one = self.is_all(seen);
-            if !is_one && announcement.is_none() {
-                return effects;
-            }
-            if is_one {
+            if self.is_all(seen) {
                 self.is_mixed = false;
+                self.baseline = Baseline::Certain;
                 effects.push(Effect::Resolve { class: Class::MixedFleet, reason: "the same contract each time".into() });
+                let fleet = std::mem::take(&mut self.fleet);
+                if !is_expected && let Some(drift) = self.end_mixed(fleet, &accepted, seen) {
+                    effects.push(Effect::Drift(drift));
+                    return effects;
+                }
+            } else if !is_expected {
+                self.candidate = None;
+                effects.extend(self.fleet.meet(&accepted, seen).map(Effect::Drift));
+                return effects;
             }
         }
         if *seen == accepted {
@@ -199,6 +211,7 @@ impl Tracker {
             if is_expected {
                 // What was seen by turns meanwhile was the deployment.
                 self.recent = VecDeque::from([seen.clone()]);
+                self.fleet.origins.clear();
                 self.settle("a deployment announced this contract", &mut effects);
             } else {
                 let before = self.changed.take();
@@ -209,9 +222,12 @@ impl Tracker {
             effects.push(Effect::Drift(Drift {
                 old: accepted,
                 new: seen.clone(),
+                others: Vec::new(),
                 agreed,
                 is_mixed: false,
                 is_unstable: false,
+                is_added: false,
+                counted: Counted::Whole,
                 is_announced: is_expected,
             }));
         } else {
@@ -220,6 +236,61 @@ impl Tracker {
             effects.push(Effect::Confirm { region: None, after: SECOND_LOOK });
         }
         effects
+    }
+
+    /// Contracts come and go from now on.
+    fn begin_mixed(&mut self, accepted: &str, seen: &str, effects: &mut Vec<Effect>) {
+        self.is_mixed = true;
+        self.candidate = None;
+        let other = self.recent.iter().rev().find(|hash| *hash != accepted).map_or(seen, String::as_str).to_owned();
+        effects.push(Effect::Baseline { hash: other.clone() });
+        let is_back = self.changed.as_ref().is_some_and(|changed| changed.from == other);
+        self.fleet.is_unstable = self.is_unstable();
+        if self.baseline != Baseline::Certain {
+            self.fleet.origins = self.recent.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
+        }
+        effects.push(Effect::Drift(Drift {
+            old: accepted.to_owned(),
+            new: other.clone(),
+            others: Vec::new(),
+            agreed: None,
+            is_mixed: true,
+            is_unstable: self.fleet.is_unstable,
+            is_added: false,
+            counted: Counted::Whole,
+            is_announced: false,
+        }));
+        effects.extend(self.fleet.begin(accepted, &other, &self.recent).into_iter().map(Effect::Drift));
+        // What alternates between two others is still not what people agreed to.
+        if is_back {
+            self.settle("it comes and goes", effects);
+        }
+    }
+
+    /// A fleet has one contract now. If it was mixed from the start, nobody knows which one was promised: one that was there from the start
+    /// is as good as another unless its texts are suspicious, and any other one is a change of all that were there. Nothing if there was a
+    /// contract before: that is what the new one is compared with.
+    fn end_mixed(&mut self, fleet: Fleet, accepted: &str, seen: &String) -> Option<Drift> {
+        let is_origin = fleet.origins.contains(seen);
+        // The accepted one is the first of them.
+        let mut origins: Vec<String> = fleet.origins.into_iter().filter(|origin| origin != seen).collect();
+        origins.sort_by_key(|origin| origin != accepted);
+        let mut origins = origins.into_iter();
+        let old = origins.next()?;
+        self.candidate = None;
+        self.accepted = Some(seen.clone());
+        self.changed = Some(Changed { from: old.clone(), until: None, stays: false });
+        Some(Drift {
+            old,
+            new: seen.clone(),
+            others: origins.collect(),
+            agreed: None,
+            is_mixed: false,
+            is_unstable: fleet.is_unstable,
+            is_added: false,
+            counted: if is_origin { Counted::Suspicion } else { Counted::Whole },
+            is_announced: false,
+        })
     }
 
     /// `step`: compared with the contract before; `whole`: with the one that people agreed to.

@@ -15,11 +15,18 @@ struct Simulation {
     policy: Policy,
     state: TargetState,
     heard: Vec<String>,
+    /// Changes of which only suspicious texts are told.
+    glimpsed: Vec<String>,
 }
 
 impl Simulation {
     fn new(policy: Policy) -> Self {
-        Self { policy: Policy { every: Duration::from_secs(60), ..policy }, state: TargetState::default(), heard: Vec::new() }
+        Self {
+            policy: Policy { every: Duration::from_secs(60), ..policy },
+            state: TargetState::default(),
+            heard: Vec::new(),
+            glimpsed: Vec::new(),
+        }
     }
 
     fn run(&mut self, until: i64, announced: impl Fn(i64) -> Option<Announcement>, weather: Conditions<'_>) {
@@ -42,6 +49,9 @@ impl Simulation {
                         due.insert((at, wanted.unwrap_or_else(|| region.clone()), slot, attempts));
                     }
                     Effect::AskNeighbours | Effect::Baseline { .. } => {}
+                    Effect::Drift(drift) if drift.counted == Counted::Suspicion => {
+                        self.glimpsed.push(format!("{}{}>{}", drift.old, drift.others.join(""), drift.new));
+                    }
                     other => self.hear(at, &other),
                 }
             }
@@ -55,11 +65,13 @@ impl Simulation {
             Effect::Resolve { class, .. } => format!("end {class}"),
             Effect::Drift(drift) => {
                 let how = match drift.is_mixed {
-                    _ if drift.is_unstable => "different",
+                    true if drift.is_unstable => "different",
+                    true if drift.is_added => "added",
                     true => "mixed",
                     false => "changed",
                 };
-                format!("{how}{} {}>{}", if drift.is_announced { " as announced" } else { "" }, drift.old, drift.new)
+                let others = drift.others.join("");
+                format!("{how}{} {}{others}>{}", if drift.is_announced { " as announced" } else { "" }, drift.old, drift.new)
             }
             Effect::Confirm { .. } | Effect::AskNeighbours | Effect::Baseline { .. } => unreachable!("not told"),
         };
@@ -366,6 +378,12 @@ fn a_state_that_an_older_version_wrote_is_read() {
     let old = r#"{"course":{"stage":"ok","votes":{"eu":{"at":60000,"is_up":true}},"outages":[],"flapping":null,"blind_since":null}}"#;
     let state: TargetState = serde_json::from_str(old).unwrap();
     assert_eq!(state.availability(), Availability::Ok);
+    // A fleet of which that version did not say what it had seen: the next contract that is new is weighed.
+    let old = r#"{"surface":{"accepted":"a","is_mixed":true,"recent":["a","b","a","b"],"baseline":"seen-once"}}"#;
+    let mut sky = Simulation::new(Policy::default());
+    sky.state = serde_json::from_str(old).unwrap();
+    sky.run(3 * MINUTE, |_| None, &contracts("cac"));
+    assert_eq!((sky.state.surface(), sky.heard), (Surface::Mixed, vec!["2:00 added a>c".to_owned()]));
 }
 
 #[test]
@@ -464,6 +482,38 @@ fn a_fleet_with_two_contracts_is_mixed_until_it_agrees() {
         &contracts("aaababababbbbbbbbbbbbb"),
         &["4:00 mixed a>b", "17:00 end mixed-fleet", "17:00 changed a>b"],
     );
+}
+
+#[test]
+fn a_contract_that_is_new_in_a_mixed_fleet_is_weighed_and_so_is_the_one_that_stays() {
+    // What is told, and what is looked at for suspicious texts only: known contracts, and the new one.
+    let rows: [(&str, &[&str], &[&str]); 8] = [
+        // Mixed from the start: nobody was promised the one or the other.
+        ("abababaaaaaaaaaaaa", &["3:00 mixed a>b", "15:00 end mixed-fleet"], &["b>a"]),
+        ("abababbbbbbbbbbbbb", &["3:00 mixed a>b", "14:00 end mixed-fleet"], &["a>b"]),
+        // A third one is none of them.
+        ("abababcccccccccccc", &["3:00 mixed a>b", "7:00 added ab>c", "15:00 end mixed-fleet", "15:00 changed ab>c"], &["ab>c"]),
+        // With a contract that was promised, the one that stays is compared with that.
+        ("aaabababcccccccccccccc", &["4:00 mixed a>b", "8:00 added ab>c", "16:00 end mixed-fleet", "16:00 changed a>c"], &["ab>c"]),
+        // All instances have others: each is weighed once, when it is seen for the second time.
+        ("aaababababcdcdcdcdcd", &["4:00 mixed a>b", "11:00 added ab>c", "12:00 added acb>d"], &["ab>c", "acb>d"]),
+        // An instance that is another one each time is never seen twice.
+        ("aaababababcadaeafaga", &["4:00 mixed a>b"], &["ab>c", "acb>d", "adcb>e", "aedcb>f", "afedcb>g"]),
+        // What was there before anybody knew that they differ is weighed with the others.
+        ("aaaaaaaaaaaaaaaabcdabcda", &["16:15 mixed a>d", "17:00 added ad>b", "18:00 added abd>c"], &["a>b", "a>c"]),
+        // Ten times another one, and then the same.
+        (
+            "abcdefghijkl",
+            &["9:00 different i>j", "20:00 end mixed-fleet", "20:00 changed iabcdefghj>l"],
+            &["i>a", "i>b", "i>c", "i>d", "i>e", "i>f", "i>g", "i>h", "ijhgfedcba>k", "ikjhgfedcba>l"],
+        ),
+    ];
+    for (letters, heard, glimpsed) in rows {
+        let mut sky = Simulation::new(Policy::default());
+        sky.run(25 * MINUTE, |_| None, &contracts(letters));
+        assert_eq!(sky.heard, heard, "{letters}");
+        assert_eq!(sky.glimpsed, glimpsed, "{letters}");
+    }
 }
 
 #[test]

@@ -303,7 +303,13 @@ impl<'a> IncidentContext<'a> {
         let Some(row) = query.fetch_optional(&mut **transaction).await? else { return Ok(()) };
         let known = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(opening.severity);
         let detail = serde_json::to_string(opening.detail).expect("a detail has text keys only");
-        let is_another = opening.class == Class::Contract && row.try_get::<String, _>("detail")? != detail;
+        // Of a fleet that is mixed anyway, a contract that breaks nobody is no news.
+        let is_weighed = match opening.class {
+            Class::Contract => true,
+            Class::MixedFleet => opening.severity > Severity::Notify,
+            _ => false,
+        };
+        let is_another = is_weighed && row.try_get::<String, _>("detail")? != detail;
         if opening.severity <= known && !is_another {
             return Ok(());
         }

@@ -1,3 +1,4 @@
+mod fleet;
 mod together;
 
 use super::*;
