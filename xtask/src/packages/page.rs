@@ -20,7 +20,7 @@ pub(crate) fn page(
     let mut page = String::from(
         "# Packages\n\nWritten by `cargo xtask packages`, which builds the program in the profile `dist`, makes the packages of this machine's platform, \
          installs each\nfrom the file into an empty directory, and runs the quickstart there (`examples/quickstart`); the seconds depend on what \
-         else the machine does.\nAt most 10 MB are promised for each download: the task fails while one is larger. How to install mcproof: \
+         else the machine does.\nThe goal is at most 10 MB for each download, which not all meet yet: the task fails as long as one is larger. How to install mcproof: \
          [guide/install.md](guide/install.md).\n\n\
          | installed by | as | quickstart | from nothing to the first passing run |\n|---|---|---|---|\n",
     );
