@@ -347,7 +347,7 @@ fn of_discovery(conversation: &ConversationView<'_>, flaw: impl Fn(&WireMessage<
 
 fn discover_names_versions(conversation: &ConversationView<'_>) -> Judgment {
     let judgment = versions_are_listed(conversation);
-    match refused_although_listed(conversation).filter(|_| judgment == Judgment::Pass) {
+    match refused_although_listed(conversation).filter(|_| !matches!(judgment, Judgment::Broken(_))) {
         Some(violation) => Judgment::Broken(vec![violation]),
         None => judgment,
     }

@@ -253,7 +253,8 @@ fn terminated(conversation: &ConversationView<'_>) -> Judgment {
 fn utf8(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     // A truncated line may end in the middle of a character, and UTF-16 is told as noise.
-    let whole = lines.iter().filter(|line| line.kind != LineKind::Cut && !is_utf_16(line.bytes));
+    let is_wide = lines.iter().any(|line| line.kind == LineKind::Noise && is_utf_16(line.bytes));
+    let whole = lines.iter().filter(|line| line.kind != LineKind::Cut && !is_wide);
     let violations = whole.filter_map(|line| {
         let error = std::str::from_utf8(line.bytes).err()?;
         let byte = line.bytes.get(error.valid_up_to()).copied().unwrap_or_default();

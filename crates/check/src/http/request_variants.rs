@@ -15,6 +15,8 @@ pub(super) struct Questions {
     headers: Headers,
     /// What is asked where anything will do.
     plain: &'static str,
+    /// Whether the session is that of the conversation, because there can be no second one.
+    is_only_session: bool,
 }
 
 /// Variations of an HTTP request.
@@ -50,12 +52,12 @@ impl Questions {
         if explorer.is_modern() || explorer.kind() == Transport::Sse {
             return Self::of_session(explorer);
         }
-        let mut http_requests = Self { path: None, headers: Headers::new(), plain: explorer.any_method() };
+        let mut http_requests = Self { path: None, headers: Headers::new(), plain: explorer.any_method(), is_only_session: false };
         let http_request = http_requests.initialize(explorer);
         let opened = explorer.http("session", None, &http_request).await;
         let first = Self::of_session(explorer);
         if first.session().is_some() && opened.as_ref().is_some_and(|answer| answer.head.status >= 400) {
-            return first;
+            return Self { is_only_session: true, ..first };
         }
         let id = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id"));
         http_requests.headers.extend(id.map(|id| ("mcp-session-id".to_owned(), id.to_owned())));
@@ -77,7 +79,7 @@ impl Questions {
             false => explorer.session().headers(),
         };
         let path = if explorer.kind() == Transport::Sse { endpoint(explorer) } else { None };
-        Self { path, headers, plain: explorer.any_method() }
+        Self { path, headers, plain: explorer.any_method(), is_only_session: false }
     }
 
     /// The same in another session.
@@ -93,12 +95,16 @@ impl Questions {
             true => (vec![("mcp-protocol-version".to_owned(), explorer.revision().to_owned())], methods::SERVER_DISCOVER),
             false => (Headers::new(), methods::INITIALIZE),
         };
-        Self { path: None, headers, plain }
+        Self { path: None, headers, plain, is_only_session: false }
     }
 
     /// The id of the session, if there are sessions.
     pub(super) fn session(&self) -> Option<&str> {
         self.headers.iter().find(|(name, _)| name == "mcp-session-id").map(|(_, id)| id.as_str())
+    }
+
+    pub(super) fn is_only_session(&self) -> bool {
+        self.is_only_session
     }
 
     /// Where messages go, if that is not where the server is.

@@ -28,7 +28,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions,
     if explorer.kind() != Transport::Http {
         return;
     }
-    let is_only_one = Questions::of_session(explorer).session() == Some(first);
+    let is_only_one = http_requests.is_only_session();
     let mut ids = vec![first.to_owned()];
     for _ in 0..if is_only_one { 0 } else { MORE } {
         let http_request = http_requests.initialize(explorer);

@@ -100,8 +100,9 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         ALL,
         MODERN,
         Deviation::Result("tools/call", |received, result| {
-            if received.calls("echo") && received.params()["_meta"][CAPABILITIES].get("elicitation").is_some() && result["isError"] != true
-            {
+            let modes = &received.params()["_meta"][CAPABILITIES]["elicitation"];
+            let takes_forms = modes.is_object() && (modes.get("form").is_some() || modes.get("url").is_none());
+            if received.calls("echo") && takes_forms && result["isError"] != true {
                 let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
                 let params = json!({ "mode": "form", "message": "Who are you?", "requestedSchema": form });
                 remove(result, "content");
