@@ -508,7 +508,7 @@ impl<'a> ConversationView<'a> {
         self.conversation.probes.iter().filter(move |probed| probed.probe == probe).map(|probed| self.attempt(probed))
     }
 
-    /// The only time that this was tried.
+    /// The first time that this was tried.
     pub fn probe<'c>(&'c self, probe: &str) -> Option<Attempt<'a, 'c>> {
         self.conversation.probes.iter().find(|probed| probed.probe == probe).map(|probed| self.attempt(probed))
     }
@@ -566,7 +566,8 @@ impl<'a> ConversationView<'a> {
         };
         let session = http.request_header("mcp-session-id");
         let is_delete = |other: &&HttpExchange<'_>| {
-            other.method == "DELETE" && other.request_header("mcp-session-id") == session && in_time(other.request)
+            let is_of_session = session.is_some() && other.request_header("mcp-session-id") == session;
+            other.method == "DELETE" && is_of_session && other.status().is_none_or(|status| status < 400) && in_time(other.request)
         };
         let cancels = |message: &&WireMessage<'_>| {
             let is_of_request = message.param("/requestId") == Some(id);

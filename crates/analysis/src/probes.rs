@@ -221,6 +221,14 @@ impl MemoryGrowth {
         let ends = || rounds > LEVEL && memory[rounds].abs_diff(memory[rounds - LEVEL]) < least;
         rounds > 0 && begins() && !ends() && !self.is_leak(memory)
     }
+
+    /// Whether the later half of the rounds added next to nothing, where there was no time for more of them.
+    pub fn is_level_at_last(self, memory: &[u64]) -> bool {
+        const LEAST: usize = 4;
+        let half = memory.len() / 2;
+        let added = memory.last().zip(memory.get(half)).map(|(last, middle)| last.abs_diff(*middle));
+        half >= LEAST && added.is_some_and(|added| added < self.each_round() * (memory.len() - half) as u64 / 4)
+    }
 }
 
 #[cfg(test)]
@@ -269,6 +277,8 @@ mod tests {
         check(&[growing(2_000, 6), vec![90_000; 8], vec![92_000, 94_000]].concat(), false, true);
         // What a runtime takes in pieces.
         check(&[80_000, 80_100, 82_500, 84_000, 84_000, 86_000], false, true);
+        assert!(GROWTH_MEMORY.is_level_at_last(&[growing(5_000, 4), vec![95_500; 6]].concat()));
+        assert!(!GROWTH_MEMORY.is_level_at_last(&growing(2_000, 12)) && !GROWTH_MEMORY.is_level_at_last(&growing(0, 6)));
         // One round in which it collects is not the end.
         check(&[growing(20_000, 6), vec![110_000]].concat(), false, true);
         check(&[growing(20_000, 6), vec![110_000, 130_000, 150_000]].concat(), false, true);

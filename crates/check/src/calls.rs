@@ -43,6 +43,10 @@ const MOST_ASKING: usize = 4;
 const MOMENT: Duration = Duration::from_millis(200);
 /// For what calls have left to do.
 const REST: Duration = Duration::from_millis(1200);
+/// Calls of a tool that was silent at times until one of them is late.
+const MOST_PATIENT: usize = 24;
+/// Tools that are called like that.
+const MOST_AT_TIMES: usize = 2;
 /// Calls with something unusual that are repeated with that patience, of each kind.
 const MOST_SILENT: usize = 2;
 /// For all calls of a kind together, if tools are quick.
@@ -173,7 +177,7 @@ pub(super) async fn explore(check_options: &CheckOptions, explorer: Explorer<'_>
         }
     }
     let at_times = explorer.silent_at_times();
-    for tool in tools.iter().filter(|tool| tool.reads_only() && at_times.contains(&tool.name)).take(MOST_SILENT) {
+    for tool in tools.iter().filter(|tool| tool.reads_only() && at_times.contains(&tool.name)).take(MOST_AT_TIMES) {
         wait_for_late(&mut explorer, tool).await;
     }
     if explorer.is_modern() && !explorer.is_over() {
@@ -684,7 +688,10 @@ async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
 /// Calls a tool that was silent at times until one call takes long, and waits for that: a tool may be slow now and then.
 async fn wait_for_late(explorer: &mut Explorer<'_>, tool: &Callable) {
     let until = time_for_calls(explorer.check_options);
-    while !explorer.is_over() && Instant::now() < until {
+    for _ in 0..MOST_PATIENT {
+        if explorer.is_over() || Instant::now() >= until {
+            return;
+        }
         let call = tool.call("call-patiently", tool.arguments.clone());
         let outcomes = explorer.request_in_parallel(&[call], LONG_PATIENCE, Instant::now() + LONG_PATIENCE).await;
         match outcomes.first() {
@@ -708,6 +715,7 @@ async fn spares_others(explorer: &mut Explorer<'_>, tool: &Callable, took: Durat
         let mut cancellation = explorer.build_request(Value::Null, methods::notifications::CANCELLED, json!({ "requestId": ids[0] }));
         cancellation.as_object_mut().and_then(|members| members.shift_remove("id"));
         let Value::Object(cancellation) = cancellation else { return true };
+        let started = Instant::now();
         let answer = explorer
             .together("cancel-beside", async |session, deadline| {
                 let withdraw = async {
@@ -718,7 +726,8 @@ async fn spares_others(explorer: &mut Explorer<'_>, tool: &Callable, took: Durat
                 tokio::join!(session.send_message(&canceled, took * 2), answered, withdraw).1
             })
             .await;
-        if matches!(answer, Ok(Some(_))) || explorer.is_over() {
+        // Where nothing may be asked any more, nothing was waited for.
+        if matches!(answer, Ok(Some(_))) || explorer.is_over() || started.elapsed() < KEPT {
             return true;
         }
     }

@@ -622,10 +622,11 @@ impl<'a> Explorer<'a> {
         self.record_probe(probe, Some(what), now, ProbeOutcome::Done);
     }
 
-    /// Tools of which some calls got no response in time, and others did.
+    /// Tools of which some calls with the usual arguments got no response in time, and others did.
     pub(super) fn silent_at_times(&self) -> BTreeSet<String> {
+        const USUAL: [&str; 6] = ["call", "call-again", "call-repeated", "call-slow", "call-usual", "call-with-logs"];
         let of = |wanted: ProbeOutcome| {
-            let calls = self.probes.iter().filter(move |probed| probed.probe.starts_with("call") && probed.outcome == wanted);
+            let calls = self.probes.iter().filter(move |probed| USUAL.contains(&probed.probe.as_str()) && probed.outcome == wanted);
             calls.filter_map(|probed| probed.subject.clone()).collect::<BTreeSet<_>>()
         };
         of(ProbeOutcome::Silent).intersection(&of(ProbeOutcome::Done)).cloned().collect()

@@ -274,7 +274,9 @@ async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
         explorer.send_request("unsubscribe", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
         // Some servers count subscriptions.
         if matches!(again, Some(Ok(_))) {
-            explorer.send_request("unsubscribe-again", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
+            let id = json!("mcproof-unsubscribe-again");
+            let message = explorer.build_request(id, methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri }));
+            explorer.send("unsubscribe-again", Some(uri), message).await;
         }
         return;
     }

@@ -203,7 +203,7 @@ async fn without_metadata(explorer: &mut Explorer<'_>) {
     }
 }
 
-/// What clients do once they know what there is: each list again, a call that is allowed, the reading of a resource, and a prompt.
+/// What clients do once they know what there is: a list again, a call that is allowed, the reading of a resource, and a prompt.
 fn uses(calls: &Permission, listed: &[(&'static str, Value)]) -> Vec<(&'static str, Value)> {
     let items = |wanted: &str| listed.iter().find(|(method, _)| *method == wanted).and_then(|(_, items)| items.as_array());
     let Tools(tools) = Tools::of(items(methods::TOOLS_LIST).map_or(&[][..], Vec::as_slice), calls);
@@ -216,7 +216,7 @@ fn uses(calls: &Permission, listed: &[(&'static str, Value)]) -> Vec<(&'static s
     };
     let prompt = items(methods::PROMPTS_LIST).and_then(|prompts| prompts.iter().find(is_free)?.get("name"));
     let get = prompt.map(|name| (methods::PROMPTS_GET, json!({ "name": name })));
-    call.into_iter().chain(read).chain(get).chain(listed.iter().map(|(method, _)| (*method, json!({})))).collect()
+    call.into_iter().chain(read).chain(get).chain(listed.iter().rev().take(1).map(|(method, _)| (*method, json!({})))).collect()
 }
 
 /// The same with wrong metadata. What is refused of `server/discover` may be served elsewhere.

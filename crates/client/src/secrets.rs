@@ -245,7 +245,7 @@ pub(crate) fn take_address(text: &str, secrets: &mut Vec<String>) {
 }
 
 /// Credentials in `Server=db;User ID=sa;Password=abc`, as drivers of databases and clients of clouds take it, or in
-/// `host=db password=abc`, as libpq does. A value may be quoted; what is shorter than a word is a part of one.
+/// `host=db password=abc`, as libpq does. A value without blanks may be quoted; what is shorter than a word is a part of one.
 fn take_connection_string(text: &str, secrets: &mut Vec<String>) {
     const SHORTEST: usize = 4;
     let separator = if text.contains(';') { ';' } else { ' ' };
@@ -264,8 +264,11 @@ fn take_connection_string(text: &str, secrets: &mut Vec<String>) {
 /// A private key in PEM, and each of its lines: a message may quote some, or escape what is between them.
 fn take_private_key(text: &str, secrets: &mut Vec<String>) {
     if text.contains("PRIVATE KEY-----") {
+        /// A shorter line may be a word.
+        const SHORTEST: usize = 12;
         let lines = text.split(['\n', '\r']).flat_map(|line| line.split("\\n")).map(str::trim);
-        secrets.extend(lines.filter(|line| !line.is_empty() && !line.starts_with("-----")).map(str::to_owned));
+        let is_of_key = |line: &&str| line.len() >= SHORTEST && !line.starts_with("-----") && !line.contains(['"', ' ']);
+        secrets.extend(lines.filter(is_of_key).map(str::to_owned));
         secrets.push(text.to_owned());
     }
 }

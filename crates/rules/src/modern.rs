@@ -468,7 +468,10 @@ fn client_info_is_optional(conversation: &ConversationView<'_>) -> Judgment {
     let is_served = |method: &str| {
         conversation.probes("use-right").any(|right| right.subject() == method && matches!(right.answer, AttemptOutcome::Result { .. }))
     };
-    let is_refused = |attempt: &Attempt<'_, '_>| matches!(attempt.answer, AttemptOutcome::Error { .. }) && is_served(attempt.subject());
+    // Other errors may be of the call.
+    let of_request = [error_code::INVALID_REQUEST, error_code::INVALID_PARAMS];
+    let is_refused =
+        |attempt: &Attempt<'_, '_>| attempt.answer.code().is_some_and(|code| of_request.contains(&code)) && is_served(attempt.subject());
     if let Some(refused) = conversation.probes("use-without-client-info").find(is_refused) {
         let message = format!("{what} got {}, if its method is `{}`", refused.answer.describe(), refused.subject());
         return Judgment::Broken(vec![Violation::new(message, refused.frames())]);

@@ -248,8 +248,11 @@ fn names_of_sessions_ignore_case(conversation: &ConversationView<'_>) -> Judgmen
         return judgment;
     }
     let tried: Vec<Attempt<'_, '_>> = conversation.probes("header-case").filter(|attempt| attempt.status().is_some()).collect();
-    let is_refused = |attempt: &&Attempt<'_, '_>| attempt.status().is_some_and(|status| (400..500).contains(&status) && status != 429);
-    let violation = tried.iter().find(is_refused).map(|attempt| {
+    // These have other reasons, and once may be chance.
+    const OTHER: [u16; 4] = [403, 404, 408, 429];
+    let is_refused =
+        |attempt: &Attempt<'_, '_>| attempt.status().is_some_and(|status| (400..500).contains(&status) && !OTHER.contains(&status));
+    let violation = tried.first().filter(|_| tried.iter().all(is_refused)).map(|attempt| {
         let message = format!("a request with the names of its headers spelled `{}` got {}", attempt.subject(), told(attempt));
         Violation::new(message, evidence(attempt))
     });

@@ -6,7 +6,7 @@ use super::judging::{self, THROTTLED};
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness, broken_tools, prompts, unanswered};
 use crate::sdk;
-use mcproof_analysis::arguments::Unusual;
+use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{
     CALLER, EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNKNOWN_CALL, UNUSUAL_UNANSWERED,
@@ -273,8 +273,11 @@ fn calls_that_all_fail(conversations: &[ConversationView<'_>]) -> Option<Gap> {
 
 /// That no tool was called, for want of time, although some may be.
 fn no_call(conversations: &[ConversationView<'_>]) -> Option<Gap> {
-    let is_read_only = |tool: &Value| tool.pointer("/annotations/readOnlyHint") == Some(&json!(true));
-    let may_call = conversations.iter().any(|one| one.tools().iter().any(|(tool, _)| is_read_only(tool)));
+    let may_be_called = |tool: &Value| {
+        let hint = |name: &str| tool.pointer(&format!("/annotations/{name}")) == Some(&json!(true));
+        hint("readOnlyHint") && !hint("destructiveHint") && tool.get("inputSchema").and_then(arguments::minimal).is_some()
+    };
+    let may_call = conversations.iter().any(|one| one.tools().iter().any(|(tool, _)| may_be_called(tool)));
     if !may_call || conversations.iter().any(|one| one.probes("call").next().is_some()) {
         return None;
     }

@@ -78,6 +78,8 @@ impl Exchanger {
 
     /// The same on connections of its own, with headers written in another way.
     pub(crate) fn spelled(&self, spelling: HeaderCase) -> Self {
+        // Some servers take one connection at a time.
+        self.pool.close_idle();
         Self {
             pool: self.pool.spelled(spelling),
             headers: self.headers.clone(),
