@@ -84,6 +84,8 @@ impl Drive {
                 }
                 _ => return Err(DriveError::bad("bad-params", "`message` or `bytes` is required, but not both")),
             };
+            // Another test may have judged meanwhile; the response is to what was sent as it stands.
+            seat.wire_faults.sends_raw();
             match sent {
                 Ok(reply) => Ok(reply),
                 Err(failure) => Err(unanswered(&failure, "what was sent", session, &seat).await),

@@ -8,8 +8,8 @@ use crate::wire_faults::{JudgedUntil, Spoken, WireFaults};
 use crate::{Drive, envelope};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{
-    Answers, ConnectOptions, Exit, Fault, Session, ShutdownReport, ShutdownTimeouts, Tap, Target, open_in_memory, open_relayed,
-    open_session,
+    Answers, ConnectOptions, Exit, Fault, Session, ShutdownReport, ShutdownTimeouts, Tap, Target, ViolationKind, open_in_memory,
+    open_relayed, open_session,
 };
 use mcproof_protocol::methods;
 use mcproof_record::drive::{
@@ -270,7 +270,9 @@ impl Drive {
     /// What the server of a session sent and should not have, so far.
     pub(crate) async fn faults(&self, seat: &SessionSlot) -> Vec<Diagnostic> {
         if let Some(session) = &*seat.session.read().await {
-            self.judge(seat, &seat.spoken(session), session.faults(), JudgedUntil::Now);
+            // What is on its way is a fault only if nothing follows.
+            let faults = session.faults().into_iter().filter(|fault| !matches!(fault.kind, ViolationKind::UnfinishedLine)).collect();
+            self.judge(seat, &seat.spoken(session), faults, JudgedUntil::Now);
         }
         seat.wire_faults.told()
     }

@@ -61,6 +61,16 @@ pub(crate) enum Frames {
     Saved(Arc<Transcript>),
 }
 
+impl Frames {
+    /// What records a session of this run.
+    pub(crate) fn tap(&self) -> Option<Tap> {
+        match self {
+            Self::Live(tap) => Some(tap.clone()),
+            Self::Saved(_) => None,
+        }
+    }
+}
+
 impl Recorded {
     pub(crate) fn new(id: u64, frames: Frames, opened_ms: u64) -> Self {
         Self { id, frames, opened_ms, handshake: None }

@@ -201,19 +201,17 @@ impl Hub {
 
     /// A session with what is known of it, as it is handed on.
     pub(crate) fn shared(&self, session: u64) -> Result<SharedSession, HubFailure> {
-        let (spec, recorded) = {
+        let (spec, recorded, taps) = {
             let state = self.state();
             let owner = state.connections.iter().find(|connection| connection.sessions.iter().any(|recorded| recorded.id == session));
             let owner = owner.ok_or(HubFailure::NoSession)?;
-            (owner.spec.clone(), owner.sessions.iter().find(|recorded| recorded.id == session).cloned())
+            let taps: Vec<Tap> = owner.sessions.iter().filter_map(|recorded| recorded.frames.tap()).collect();
+            (owner.spec.clone(), owner.sessions.iter().find(|recorded| recorded.id == session).cloned(), taps)
         };
         let Recorded { frames, handshake, .. } = recorded.ok_or(HubFailure::NoSession)?;
         let said = |key: &str| handshake.as_ref().and_then(|handshake| handshake.get(key)?.as_str()).map(str::to_owned);
-        let title = match &frames {
-            // A command may have secrets among its arguments.
-            Frames::Live(tap) => tap.redacted(spec.title()),
-            Frames::Saved(_) => spec.title(),
-        };
+        // A command may have secrets among its arguments; it may have been edited since this session began.
+        let title = taps.iter().fold(spec.title(), |title, tap| tap.redacted(title));
         Ok(SharedSession {
             title,
             transport: said("transport").or(spec.transport).unwrap_or_default(),

@@ -184,7 +184,7 @@ fn searched(words: &[String], grammar: &Command, style: &Style) -> Result<Exit, 
         }
         Search::Documents(documents) => {
             let widest = documents.iter().map(|document| document.command.len()).max().unwrap_or_default();
-            let mut text = String::from("No line contains all of these words. Pages that contain most of them:\n\n");
+            let mut text = String::from("No line contains all of these words. These contain most of them:\n\n");
             for Document { command, title, .. } in documents {
                 writeln!(text, "{command:<widest$}  {}", heading(style, title)).expect("a String takes all text");
             }

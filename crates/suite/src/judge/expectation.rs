@@ -45,7 +45,7 @@ pub fn mismatch(what: &str, differences: Vec<Difference>, actual: &Value) -> Opt
     // Paths of `save` may begin with it.
     let begins_above = |difference: &Difference| difference.path == "result" || difference.path.starts_with("result.");
     let hint = (actual.get("result").is_none() && differences.iter().any(begins_above))
-        .then(|| format!("the {what} is compared without a `result` around it: leave out this key"));
+        .then(|| format!("there is no `result` in the {what}: if it was put around the expectation, leave it out"));
     Some(Diagnostic { differences, actual: Some(pretty(actual)), hint, ..Diagnostic::error("unexpected-value", message) })
 }
 

@@ -297,7 +297,7 @@ impl<'a> IncidentContext<'a> {
     /// One of its class is open already: that is raised, if this matters more, or is another change of the contract. What was worse before
     /// stays as severe as it was.
     async fn reopen(&self, transaction: &mut Transaction<'_, Any>, opening: &Opening<'_>, subject: &Subject) -> Result<(), sqlx::Error> {
-        let statement = "SELECT id, severity, detail, parent, since, opened FROM incident \
+        let statement = "SELECT id, severity, title, detail, parent, since, opened FROM incident \
                          WHERE subject = $1 AND class = $2 AND resolved IS NULL";
         let query = sqlx::query(statement).bind(opening.subject).bind(opening.class.word());
         let Some(row) = query.fetch_optional(&mut **transaction).await? else { return Ok(()) };
@@ -314,8 +314,22 @@ impl<'a> IncidentContext<'a> {
             return Ok(());
         }
         let (id, severity): (String, Severity) = (row.try_get("id")?, known.max(opening.severity));
+        // Each change of a mixed fleet is told by itself: what is worse stays on top.
+        let worse: Option<Detail> = match opening.class {
+            Class::MixedFleet if opening.severity < known => serde_json::from_str(&row.try_get::<String, _>("detail")?).ok(),
+            _ => None,
+        };
+        let (title, detail) = match worse {
+            Some(worse) if !worse.message.contains(&opening.detail.message) => {
+                let message = format!("{}\n{}", worse.message, opening.detail.message);
+                let both = Detail { message, ..worse };
+                (row.try_get("title")?, serde_json::to_string(&both).expect("a detail has text keys only"))
+            }
+            Some(_) => return Ok(()),
+            None => (opening.title.to_owned(), detail),
+        };
         let statement = "UPDATE incident SET severity = $1, title = $2, detail = $3, evidence = COALESCE($4, evidence) WHERE id = $5";
-        let query = sqlx::query(statement).bind(severity.word()).bind(opening.title).bind(detail).bind(opening.evidence).bind(&id);
+        let query = sqlx::query(statement).bind(severity.word()).bind(title).bind(detail).bind(opening.evidence).bind(&id);
         query.execute(&mut **transaction).await?;
         self.note(transaction, &id, if severity > known { "escalated" } else { "changed" }, opening.title).await?;
         self.raise(transaction, &id, known, severity).await?;

@@ -28,15 +28,14 @@ pub(super) fn suites(folder: &Path) -> Vec<String> {
 /// Appends a test to a suite that there is, or begins a suite with it.
 pub(super) fn save(folder: &Path, test: &NewTest) -> Result<SavedTest, Box<Diagnostic>> {
     let file = test.file.as_str();
+    // What is not valid makes no folder.
+    tree(file, &test.whole)?;
     make_parents(folder, file)?;
     let path = inside(folder, file)?;
     let before = current(&path, file)?;
     let text = match &before {
         Some(before) => appended(file, before, &test.test)?,
-        None => {
-            tree(file, &test.whole)?;
-            test.whole.clone()
-        }
+        None => test.whole.clone(),
     };
     whole_file::write(&path, &text).map_err(|error| cannot_write(file, &error))?;
     Ok(SavedTest { file: file.to_owned(), is_new: before.is_none() })
