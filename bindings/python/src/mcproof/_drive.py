@@ -405,10 +405,13 @@ def end_all() -> None:
 
 
 def _end_at_exit() -> None:
-    for drive in list(_drives):
-        for session in list(drive.sessions.values()):
-            session.close_at_exit()
-    end_all()
+    try:
+        for drive in list(_drives):
+            for session in list(drive.sessions.values()):
+                session.close_at_exit()
+    finally:
+        # Ctrl-C may end the wait for a server; no server outlives it.
+        end_all()
 
 
 def _forget_all() -> None:
