@@ -565,6 +565,67 @@ def test_last():
     assert result.ret == 1
 
 
+def test_what_else_fails_at_teardown_hides_no_fault(pytester: pytest.Pytester) -> None:
+    test = """
+COMMAND = [sys.executable, "faulty.py", "late"]
+
+@pytest.fixture
+def broken():
+    yield
+    raise ValueError("its own words")
+
+def test_broken(broken):
+    mcproof.sync_test_client(COMMAND).call_tool("sound")
+"""
+    result = run_faulty(pytester, LATE + test, *WITHOUT_ASYNCIO)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["E *its own words*", "*MCP faults*", "*`debug: bye`*"])
+
+
+def test_a_client_that_cannot_be_closed_keeps_no_other_from_being_judged(pytester: pytest.Pytester) -> None:
+    test = """
+COMMAND = [sys.executable, "faulty.py", "late"]
+
+def never():
+    raise ValueError("cannot be closed")
+
+def test_two():
+    first, second = mcproof.sync_test_client(COMMAND), mcproof.sync_test_client(COMMAND)
+    first.call_tool("sound")
+    second.call_tool("sound")
+    first.asynchronous.close_from_outside = never
+"""
+    result = run_faulty(pytester, LATE + test, *WITHOUT_ASYNCIO)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines([BYE, "*a client cannot be closed: ValueError: cannot be closed*"])
+
+
+def test_an_interrupted_exit_leaves_no_server(pytester: pytest.Pytester) -> None:
+    script = pytester.makepyfile(
+        script="""
+import atexit
+import mcproof
+from mcproof import _client, _drive
+from mcproof._binary import find_binary
+
+def interrupted(self):
+    raise KeyboardInterrupt
+
+client = mcproof.sync_test_client([find_binary(), "demo", "shop"])
+client.list_tools()
+drive = client.asynchronous._drive
+_client.Client.close_at_exit = interrupted
+atexit.unregister(_drive._end_at_exit)
+try:
+    _drive._end_at_exit()
+except KeyboardInterrupt:
+    print(drive.alive)
+"""
+    )
+    ran = subprocess.run([sys.executable, str(script)], cwd=pytester.path, capture_output=True, text=True, check=False)
+    assert ran.stdout == "False\n", ran.stderr
+
+
 def test_a_client_that_nobody_closes_is_judged_when_python_exits(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(faulty=FAULTY)
     script = pytester.makepyfile(

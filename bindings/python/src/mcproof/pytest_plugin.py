@@ -12,7 +12,7 @@ import hashlib
 import inspect
 import re
 from pathlib import Path
-from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Generator, Iterator, List, NoReturn, Optional, Sequence, Union
 
 import pytest
 
@@ -267,16 +267,41 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: Optional[pytest.Item]) 
     _forgotten.taken()
     try:
         result = yield
-    finally:
-        faults = _close_left(item, nextitem)
-    _fail_if_forgotten()
-    if faults:
-        raise WireFault("\n".join(str(fault) for fault in faults), [found for fault in faults for found in fault.faults])
+    except BaseException:
+        # The fixture's own failure comes first.
+        for error in _close_left(item, nextitem):
+            item.add_report_section("teardown", FAULTS, _told(error))
+        raise
+    errors = _close_left(item, nextitem)
+    forgotten = _forgotten.taken()
+    if errors:
+        if forgotten is not None:
+            item.add_report_section("teardown", "MCP", forgotten)
+        _raise_together(errors)
+    if forgotten is not None:
+        pytest.fail(forgotten, pytrace=False)
     return result
 
 
-def _close_left(item: pytest.Item, nextitem: Optional[pytest.Item]) -> List[WireFault]:
-    found: List[WireFault] = []
+def _raise_together(errors: List[Exception]) -> NoReturn:
+    __tracebackhide__ = True
+    faults = [error for error in errors if isinstance(error, WireFault)]
+    others = [error for error in errors if not isinstance(error, WireFault)]
+    if not faults and len(others) == 1:
+        raise others[0]
+    told = "\n".join(_told(error) for error in [*faults, *others])
+    if not faults:
+        raise McproofError(told) from others[0]
+    raise WireFault(told, [found for fault in faults for found in fault.faults]) from (others[0] if others else None)
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, WireFault) else f"a client cannot be closed: {type(error).__name__}: {error}"
+
+
+def _close_left(item: pytest.Item, nextitem: Optional[pytest.Item]) -> List[Exception]:
+    """One that cannot be closed keeps no other from being closed and judged."""
+    found: List[Exception] = []
     marker = item.get_closest_marker("mcp")
     allowed = item.stash[_opened] if marker is not None and marker.kwargs.get("allow_faults") else []
     left = [client for client in _clients if client._opened is not None and client._closed is None]
@@ -291,6 +316,8 @@ def _close_left(item: pytest.Item, nextitem: Optional[pytest.Item]) -> List[Wire
         except McproofError:
             # The drive is gone, and its servers with it.
             pass
+        except Exception as error:
+            found.append(error)
     return found
 
 
