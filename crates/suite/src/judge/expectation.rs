@@ -92,7 +92,7 @@ mod tests {
         let hint = |expectation: Value, value: Value| {
             expect(&expectation, &Payload::of(value), "response", None).unwrap().and_then(|found| found.hint).unwrap_or_default()
         };
-        let leave_out = "the response is compared without a `result` around it: leave out this key";
+        let leave_out = "there is no `result` in the response: if it was put around the expectation, leave it out";
         assert_eq!(hint(json!({ "result": { "tools": [] } }), json!({ "tools": [] })), leave_out);
         assert_eq!(hint(json!({ "result": 1 }), json!({ "result": 2 })), "");
         assert_eq!(hint(json!({ "a": 1 }), json!({ "b": 2 })), "");
