@@ -85,7 +85,7 @@ pub fn minimal(schema: &Value) -> Option<Value> {
 
 /// Valid arguments in which made-up numbers differ from one another and from what changes nothing in a sum, a product or a power, made-up texts
 /// differ from one another, and made-up lists have an item: so that it shows if a tool mixes up its arguments, or passes over them. Where
-/// there are two such numbers, once more the other way round: the first of a pair may have to be the greater one. None if there is nothing
+/// there are two such numbers, once more the other way round: the first of a pair may have to be the greater one. Empty if there is nothing
 /// to change.
 pub fn telling(schema: &Value, valid: &Value) -> Vec<Value> {
     let mut reversed = TELLING;

@@ -702,6 +702,12 @@ async fn wait_for_late(explorer: &mut Explorer<'_>, tool: &Callable) {
     }
 }
 
+fn cancellation_of(explorer: &Explorer<'_>, id: &Value) -> Option<Map<String, Value>> {
+    let mut message = explorer.build_request(Value::Null, methods::notifications::CANCELLED, json!({ "requestId": id }));
+    message.as_object_mut()?.shift_remove("id");
+    message.as_object().cloned()
+}
+
 /// Whether a call gets its response although another one is cancelled meanwhile; what happened once may be chance.
 async fn spares_others(explorer: &mut Explorer<'_>, tool: &Callable, took: Duration) -> bool {
     /// For the other call, which may have to wait for its turn.
@@ -712,9 +718,7 @@ async fn spares_others(explorer: &mut Explorer<'_>, tool: &Callable, took: Durat
         };
         let ids = [json!(format!("{CANCELLED}-beside-{turn}")), json!(format!("mcproof-beside-cancelled-{turn}"))];
         let [Value::Object(canceled), Value::Object(kept)] = ids.each_ref().map(|id| call(explorer, id)) else { return true };
-        let mut cancellation = explorer.build_request(Value::Null, methods::notifications::CANCELLED, json!({ "requestId": ids[0] }));
-        cancellation.as_object_mut().and_then(|members| members.shift_remove("id"));
-        let Value::Object(cancellation) = cancellation else { return true };
+        let Some(cancellation) = cancellation_of(explorer, &ids[0]) else { return true };
         let started = Instant::now();
         let answer = explorer
             .together("cancel-beside", async |session, deadline| {
@@ -745,12 +749,9 @@ enum Certainty {
 async fn cancel_once(explorer: &mut Explorer<'_>, tool: &Callable, took: Duration, turn: usize) -> Certainty {
     let id = json!(format!("{CANCELLED}-{turn}"));
     let call = explorer.build_request(id.clone(), methods::TOOLS_CALL, json!({ "name": tool.name, "arguments": tool.arguments }));
-    let mut cancellation = explorer.build_request(Value::Null, methods::notifications::CANCELLED, json!({ "requestId": id }));
-    if let Some(members) = cancellation.as_object_mut() {
-        members.shift_remove("id");
-    }
+    let Some(cancellation) = cancellation_of(explorer, &id) else { return Certainty::Certain };
     let sign = explorer.build_request(json!(format!("{HEARD}-{turn}")), explorer.any_method(), json!({}));
-    let (Value::Object(call), Value::Object(cancellation), Value::Object(sign)) = (call, cancellation, sign) else {
+    let (Value::Object(call), Value::Object(sign)) = (call, sign) else {
         return Certainty::Certain;
     };
     let started = Instant::now();

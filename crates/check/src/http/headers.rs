@@ -1,7 +1,7 @@
 //! Headers that are legal, wrong, or missing, and another spelling of the path.
 
 use super::super::explorer::Explorer;
-use super::super::modern::FUTURE_VERSION;
+use super::super::modern::{FUTURE_VERSION, UNKNOWN_VERSION};
 use super::body_forms;
 use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_analysis::probes::{ACCEPT_FORM, BAD_VERSION_GET};
@@ -10,7 +10,7 @@ use mcproof_protocol::{Revision, Transport};
 use std::time::Duration;
 
 /// No revision of the protocol.
-pub(super) const BAD_VERSION: &str = "1900-01-01";
+pub(super) const BAD_VERSION: &str = UNKNOWN_VERSION;
 const BAD_VERSIONS: [&str; 3] = [BAD_VERSION, FUTURE_VERSION, "not-a-version"];
 
 /// How long the head of a stream may be waited for.

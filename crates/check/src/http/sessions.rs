@@ -30,7 +30,8 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions,
     }
     let is_only_one = http_requests.is_only_session();
     let mut ids = vec![first.to_owned()];
-    for _ in 0..if is_only_one { 0 } else { MORE } {
+    let more = if is_only_one { 0 } else { MORE };
+    for _ in 0..more {
         let http_request = http_requests.initialize(explorer);
         let opened = explorer.http("session", None, &http_request).await;
         ids.extend(opened.and_then(|answer| answer.head.header("mcp-session-id").map(str::to_owned)));
