@@ -73,6 +73,7 @@ export function touch(session: Session): boolean {
 export function opened(session: Session): void {
   if (open.size === 0) {
     process.on("beforeExit", endWithProcess);
+    process.on("exit", tellOfOpen);
   }
   open.add(session);
 }
@@ -81,23 +82,36 @@ export function closed(session: Session): void {
   open.delete(session);
   if (open.size === 0) {
     process.off("beforeExit", endWithProcess);
+    process.off("exit", tellOfOpen);
   }
 }
 
-/** Ends all sessions that are open, and gives the first fault in any of them. */
+/** Ends all sessions that are open, and gives what is wrong in them: the one error, or all of them in one. */
 export async function endOpen(): Promise<unknown> {
   const sessions = [...open];
   const ended = await Promise.allSettled(sessions.map((session) => session.close()));
-  const failed = ended.find((each) => each.status === "rejected");
-  return failed ? failed.reason : firstFault(sessions);
+  const faults = await Promise.all(sessions.map((session) => session.newFault()));
+  const found = ended.flatMap((each, at): unknown[] => (each.status === "rejected" ? [each.reason] : faults[at] ? [faults[at]] : []));
+  // Runners show the message alone.
+  return found.length > 1 ? new AggregateError(found, found.map(told).join("\n\n")) : found[0];
 }
+
+const told = (fault: unknown): string => (fault instanceof Error ? `${fault.name}: ${fault.message}` : String(fault));
 
 /** Where no test runner is told: the process fails. */
 async function endWithProcess(): Promise<void> {
   const fault = await endOpen();
   if (fault) {
     process.exitCode = 1;
-    process.stderr.write(`${fault instanceof Error ? `${fault.name}: ${fault.message}` : String(fault)}\n`);
+    process.stderr.write(`${fault instanceof AggregateError ? fault.message : told(fault)}\n`);
+  }
+}
+
+/** `process.exit` waits for nothing. */
+function tellOfOpen(code: number): void {
+  process.stderr.write(`mcproof: sessions were open when the process exited, and were not judged: ${open.size}. Close them before \`process.exit\`.\n`);
+  if (code === 0) {
+    process.exitCode = 1;
   }
 }
 

@@ -108,6 +108,13 @@ it("a session that nobody closes is judged until its end without a plugin", asyn
   const { text, code } = await output(spawn(process.execPath, ["--test", "failing/unclosed.node.mjs"], { cwd: here }));
   expect(code, text).toBe(1);
   expect(text).toMatch(/McproofError: .*`debug: called`/);
+  expect(text).toMatch(/McproofError: .*`debug: bye`/);
+});
+
+it("a process that exits by itself says which sessions it has not judged", async () => {
+  const { text, code } = await output(spawn(process.execPath, ["failing/exit.mjs"], { cwd: here }));
+  expect(code, text).toBe(1);
+  expect(text).toContain("sessions were open when the process exited, and were not judged: 1");
 });
 
 it("jest runs the matchers and suites", async () => {
