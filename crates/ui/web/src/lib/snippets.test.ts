@@ -38,7 +38,7 @@ test("a failure is expected in each language", () => {
   expect(rust(shop, failed)).toContain('.await?.expect_error("");');
   const refused = { ...failed, refused: true };
   expect(pytest(shop, refused)).toContain("with pytest.raises(Refused):");
-  expect(vitest(shop, refused)).toContain(".rejects.toThrow()");
+  expect(vitest(shop, refused)).toContain(".rejects.toBeRpcError()");
   expect(rust(shop, refused)).toContain("assert!(client.call(");
 });
 
@@ -96,6 +96,7 @@ test("what the user answered is in each copy", () => {
   expect(rust(at({ url: "http://h/mcp" }), asked)).toContain("// The server asked the client meanwhile (elicitation, sampling): give");
   expect(cli(shop, asked)).toMatch(/^# The server asked .*\nmcproof call echo/);
   expect(suiteStep(step({ answers: { elicitation: "decline", unlike: ["elicitation"] } }))).toMatch(/# The server asked for elicitation more than once.*\n +answers: \{"elicitation":"decline"\}/);
+  expect(rust(shop, step({ answers: { elicitation: "decline", unlike: ["elicitation"] } })).match(/more than once/g)).toHaveLength(1);
   expect(suiteStep(step({ answers: { elicitation: { key: "[redacted]" } } }))).toContain("# A response was redacted");
 });
 

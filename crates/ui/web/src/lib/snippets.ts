@@ -307,7 +307,7 @@ export function vitest(connection: Connection, step: Step): string {
   const call = `client.call(${JSON.stringify(String(step.params.name))}, ${indent(args, "  ")})`;
   const rounded = write(rounding(args)) !== write(args) ? "  // JavaScript rounds the long number: pass such identifiers as texts.\n" : "";
   const body = step.failed
-    ? step.refused ? `  await expect(${call}).rejects.toThrow();` : `  await expect(await ${call}).toBeToolError();`
+    ? step.refused ? `  await expect(${call}).rejects.toBeRpcError();` : `  await expect(await ${call}).toBeToolError();`
     : `  const result = await ${call};\n  ${step.payload !== undefined || step.result === undefined ? `await expect(result).toMatchExpectation(${indent(rounding(expectation(step.payload ?? {})), "  ")});` : `await expect(result.result).toMatchExpectation(${indent(rounding(step.result), "  ")});`}`;
   return `import { testClient } from "mcproof/vitest";
 import { expect, it } from "vitest";
@@ -361,6 +361,7 @@ export function rust(connection: Connection, step: Step): string {
     ? step.refused ? `    assert!(${call}?.rpc_error().is_some());` : `    ${call}?.expect_error("");`
     : `    let result = ${call}?;\n    ${step.payload === undefined ? (step.result === undefined ? "assert!(!result.is_error());" : `result.expect_result(json!(${rustValue(step.result, "    ")}));`) : `result.expect(json!(${rustValue(expectation(step.payload), "    ")}));`}`;
   const headers = own && spec.headers.length > 0 ? `    // The server was reached with the headers ${spec.headers.map(([name]) => name).join(", ")}, which have to be added.\n` : "";
+  const lost = own ? "give the client its responses with `Client::connect` and `ConnectOptions`." : step.answers && "roots" in step.answers ? "the roots have to be added to `Answers`." : undefined;
   const names = ["Client", "Failure", "Transport", ...(own ? [] : ["Program"]), ...(answers ? ["Answers", "ConnectOptions", ...answers.names] : [])].sort();
   return `use mcproof::{${names.join(", ")}};
 use serde_json::json;
@@ -369,7 +370,7 @@ async fn server(${own ? "_" : ""}transport: Transport) -> Result<Client, Failure
 ${headers}    ${body}
 }
 
-${toFill(step, "//")}${about(step, "//", own ? "give the client its responses with `Client::connect` and `ConnectOptions`." : step.answers && "roots" in step.answers ? "the roots have to be added to `Answers`." : undefined)}${own ? "" : about(step, "//")}#[mcproof::test(server = server, transports = [${url ? (isSse ? "sse" : "http") : "stdio"}])]
+${toFill(step, "//")}${lost ? about(step, "//", lost) : ""}${own ? "" : about(step, "//")}#[mcproof::test(server = server, transports = [${url ? (isSse ? "sse" : "http") : "stdio"}])]
 async fn ${identifier(String(step.params.name))}(client: &Client) -> Result<(), Failure> {
 ${checks}
     Ok(())
