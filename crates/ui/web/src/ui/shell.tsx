@@ -1,5 +1,5 @@
 import { Component, type ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { addressOf, post } from "../lib/api";
 import { isObject, type Call } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
@@ -202,6 +202,7 @@ function Sampling({ ask }: { ask: Ask }) {
   const [text, setText] = useState("");
   const [model, setModel] = useState("mcproof");
   const [stopReason, setStopReason] = useState("endTurn");
+  const stopReasons = useId();
   const messages = Array.isArray(ask.params.messages) ? ask.params.messages.filter(isObject) : [];
   return (
     <>
@@ -210,8 +211,8 @@ function Sampling({ ask }: { ask: Ask }) {
       <label class="stacked">Answer as the model<textarea rows={3} data-testid="sampling-text" value={text} onInput={(event) => setText(event.currentTarget.value)} /></label>
       <div class="settings-row">
         <label>Model<input value={model} data-testid="sampling-model" onInput={(event) => setModel(event.currentTarget.value)} /></label>
-        <label>Stop reason<input value={stopReason} list="stop-reasons" data-testid="sampling-stop" onInput={(event) => setStopReason(event.currentTarget.value)} /></label>
-        <datalist id="stop-reasons">{["endTurn", "stopSequence", "maxTokens", "toolUse"].map((one) => <option key={one} value={one} />)}</datalist>
+        <label>Stop reason<input value={stopReason} list={stopReasons} data-testid="sampling-stop" onInput={(event) => setStopReason(event.currentTarget.value)} /></label>
+        <datalist id={stopReasons}>{["endTurn", "stopSequence", "maxTokens", "toolUse"].map((one) => <option key={one} value={one} />)}</datalist>
       </div>
       <div class="actions"><Button kind="primary" data-testid="accept" onClick={() => void answer(ask, { result: { role: "assistant", content: { type: "text", text }, model, ...(stopReason === "" ? {} : { stopReason }) } })}>Answer</Button><Button data-testid="decline" onClick={() => void answer(ask, { error: { code: -1, message: "user rejected sampling request" } })}>Reject</Button></div>
     </>
