@@ -4,8 +4,9 @@ import { batch, effect } from "@preact/signals";
 import { startOf } from "./api";
 import { isObject } from "./calls";
 import { read, typedNumber, Unfinished, write } from "./lossless";
-import { drafts, draftTexts, edited, isFile, item, overview, selected, setDraft, setDraftText, story, view, type View } from "./store";
-import type { Json } from "./types";
+import { hasSecrets, withoutSecrets } from "./schema";
+import { catalogs, drafts, draftTexts, edited, isFile, item, overview, selected, setDraft, setDraftText, story, view, type View } from "./store";
+import type { Json, JsonObject } from "./types";
 
 const VIEWS: View[] = ["overview", "tools", "prompts", "resources", "tasks", "logs", "check", "saved", "connect"];
 
@@ -115,7 +116,19 @@ function thawed(value: Json): Json {
   return isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, thawed(one)])) : value;
 }
 
-/** Keeps typed arguments for the tab, until another start of the program. */
+/** The schema of the arguments that a slot is for: tools alone have one. */
+function schemaOf(slot: string): JsonObject {
+  const [, id, name] = /^(\d+) tools (.*)$/s.exec(slot) ?? [];
+  const schema = catalogs.peek().get(Number(id))?.tools.items.find((tool) => tool.name === name)?.inputSchema;
+  return schema !== undefined && isObject(schema) ? schema : {};
+}
+
+function withoutPasswords(slot: string, value: Json): Json {
+  const schema = schemaOf(slot);
+  return hasSecrets(schema) ? (withoutSecrets(value, schema, schema) ?? {}) : value;
+}
+
+/** Keeps typed arguments for the tab, but no passwords, until another start of the program. */
 export function keepDrafts() {
   if (isFile) return;
   const begun = new Map<string, string>();
@@ -138,8 +151,8 @@ export function keepDrafts() {
   const put = () => {
     clearTimeout(waiting);
     waiting = undefined;
-    const texts = new Map([...drafts.peek()].map(([slot, value]) => [slot, write(frozen(value))]));
-    for (const [slot, text] of draftTexts.peek()) texts.set(slot, text);
+    const texts = new Map([...drafts.peek()].map(([slot, value]) => [slot, write(frozen(withoutPasswords(slot, value)))]));
+    for (const [slot, text] of draftTexts.peek()) if (!hasSecrets(schemaOf(slot))) texts.set(slot, text);
     let room = MOST_KEPT;
     const kept = [...texts].reverse().filter(([slot, text]) => (room -= slot.length + text.length) > 0);
     try {

@@ -39,6 +39,28 @@ export function resolve(schema: Json | undefined, root: JsonObject, depth = 0, r
   return found;
 }
 
+const isSecret = (schema: JsonObject) => schema.format === "password" || schema.writeOnly === true;
+
+/** Whether a schema has a secret anywhere. */
+export function hasSecrets(schema: Json): boolean {
+  if (Array.isArray(schema)) return schema.some(hasSecrets);
+  return isObject(schema) && (isSecret(schema) || Object.values(schema).some(hasSecrets));
+}
+
+/** A value without its passwords and what else is only written; undefined if it is one. */
+export function withoutSecrets(value: Json, schema: Json | undefined, root: JsonObject, depth = 0): Json | undefined {
+  if (depth > DEEPEST) return undefined;
+  const known = resolve(schema, root);
+  if (isSecret(known)) return undefined;
+  let left: Json | undefined = value;
+  for (const one of [known.anyOf, known.oneOf].flatMap((some) => (Array.isArray(some) ? some : []))) if (left !== undefined) left = withoutSecrets(left, one, root, depth + 1);
+  if (Array.isArray(left)) return left.map((one) => withoutSecrets(one, known.items, root, depth + 1)).filter((one) => one !== undefined);
+  if (!isObject(left)) return left;
+  const properties = isObject(known.properties) ? known.properties : {};
+  const kept = Object.entries(left).map(([name, one]) => [name, withoutSecrets(one, own(properties, name) ?? known.additionalProperties, root, depth + 1)] as const);
+  return Object.fromEntries(kept.filter((pair): pair is [string, Json] => pair[1] !== undefined));
+}
+
 /** The types that a schema names. */
 export function typesOf(schema: JsonObject): string[] {
   if (typeof schema.type === "string") return [schema.type];
