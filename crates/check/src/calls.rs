@@ -838,8 +838,10 @@ async fn ask_again(explorer: &mut Explorer<'_>, unusual: Unusual, call: &OddCall
     };
     let Some((true, usual)) = ask(&call.usual, PATIENCE).await else { return };
     let again = ParallelRequest { probe: "call-unusual-again", ..call.unusual.clone() };
-    let is_silent = ask(&again, LONG_PATIENCE).await.is_some_and(|(is_answered, took)| !is_answered && took >= LONG_PATIENCE);
-    if is_silent && usual * 10 < LONG_PATIENCE {
+    // What is that large is copied and logged, and takes its time.
+    let patience = if unusual == Unusual::Large { LONGEST_PATIENCE } else { LONG_PATIENCE };
+    let is_silent = ask(&again, patience).await.is_some_and(|(is_answered, took)| !is_answered && took >= patience);
+    if is_silent && usual * 10 < patience {
         explorer.record_observation(UNUSUAL_UNANSWERED, &format!("{} {}", unusual.probe(), call.unusual.subject));
     }
 }

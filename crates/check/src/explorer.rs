@@ -469,6 +469,11 @@ impl<'a> Explorer<'a> {
         self.unfinished_work = true;
     }
 
+    /// Whether as much again can be kept of the conversation as there is: what is repeated for its own sake is not to crowd out the rest.
+    pub(super) fn has_room(&self) -> bool {
+        self.tap.kept_bytes() < self.check_options.tap.bytes / 2
+    }
+
     /// With most of the time that is left, for what takes longest.
     pub(super) fn with_most_of_time(mut self) -> Self {
         if !is_beside_others(self.check_options) {

@@ -80,6 +80,7 @@ async fn measure(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -
     let mut counts: Vec<Held> = Vec::new();
     while (counts.len() <= GROWTH_ROUNDS || grow(&counts) && counts.len() <= GROWTH_MOST_ROUNDS)
         && !explorer.is_over()
+        && explorer.has_room()
         && call(explorer, tool, until).await
     {
         sleep(MOMENT).await;
@@ -99,7 +100,12 @@ fn grow(counts: &[Held]) -> bool {
 /// Goes on while memory grows, until nothing of it will be reclaimed. Whether that came to be.
 async fn fill_memory(explorer: &mut Explorer<'_>, tool: &Callable, mut memory: Vec<u64>) -> bool {
     let until = Instant::now() + MEMORY_BUDGET;
-    while memory.len() < MOST_ROUNDS && GROWTH_MEMORY.is_open(&memory) && !explorer.is_over() && call(explorer, tool, until).await {
+    while memory.len() < MOST_ROUNDS
+        && GROWTH_MEMORY.is_open(&memory)
+        && !explorer.is_over()
+        && explorer.has_room()
+        && call(explorer, tool, until).await
+    {
         let Some(held) = count(explorer, HOLDING_MEMORY, tool) else { break };
         memory.push(held.memory);
     }

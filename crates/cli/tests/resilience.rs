@@ -64,7 +64,7 @@ fn an_injected_fault_is_the_likely_cause_of_what_follows_it() {
         "stdio",
         "not-started",
         "injected-fault",
-        "session",
+        "before the handshake was complete",
     );
     // A server may end when its pipes close, but not like this.
     let crash = "import sys, json\nfor line in sys.stdin:\n  ask = json.loads(line)\n  if 'id' in ask:\n    told = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 's', 'version': '1'}, 'tools': []}\n    print(json.dumps({'jsonrpc': '2.0', 'id': ask['id'], 'result': told}), flush=True)\n";

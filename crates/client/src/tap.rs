@@ -415,6 +415,15 @@ impl Tap {
         self.record(Direction::Local, FrameBody::Note { text: text.into() })
     }
 
+    /// What is kept takes so many bytes; everything, if there is no more room in the pool.
+    pub fn kept_bytes(&self) -> usize {
+        if self.is_pool_used_up() {
+            return usize::MAX;
+        }
+        let state = self.state();
+        state.first_bytes + state.last.bytes + state.output.bytes
+    }
+
     /// The id that the next frame will have.
     pub fn mark(&self) -> FrameId {
         FrameId(self.state().next)

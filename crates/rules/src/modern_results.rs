@@ -61,7 +61,9 @@ pub(super) const RULES: &[Rule] = &[
 fn results<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, &'c WireMessage<'c>, &'c WireMessage<'c>, &'c Map<String, Value>)> {
     conversation
         .requests()
-        .filter(|(request, _)| request.meta("protocolVersion").is_some() && request.method() != Some(methods::INITIALIZE))
+        // In a version that it does not know, a server may treat a request as a legacy one.
+        .filter(|(request, _)| request.meta("protocolVersion").and_then(Value::as_str) == Some(conversation.conversation.revision.as_str()))
+        .filter(|(request, _)| request.method() != Some(methods::INITIALIZE))
         .filter(|(request, _)| {
             let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id));
             exchange
