@@ -86,7 +86,7 @@ impl Questions {
     pub(super) fn in_session(&self, id: &str) -> Self {
         let others = self.headers.iter().filter(|(name, _)| name != "mcp-session-id").cloned();
         let headers = others.chain([("mcp-session-id".to_owned(), id.to_owned())]).collect();
-        Self { path: self.path.clone(), headers, plain: self.plain }
+        Self { path: self.path.clone(), headers, plain: self.plain, is_only_session: self.is_only_session }
     }
 
     /// Those of a client that was not let in.
