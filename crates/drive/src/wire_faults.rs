@@ -3,8 +3,10 @@
 
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Fault, Tap};
+use mcproof_protocol::methods;
 use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Opened, Transcript};
 use mcproof_rules::{self as rules, Tester, TrafficScope, UnknownRule};
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -117,11 +119,13 @@ impl WireFaults {
             let warning = format!("the traffic of session `{name}` was not checked against rules, because it exceeds the transcript limit");
             return (!std::mem::replace(&mut found.is_incomplete, true)).then_some(warning);
         }
-        let frames = match is_whole {
-            true => frames,
-            false => found.opening.iter().filter(|frame| frame.id < since).cloned().chain(frames).collect(),
-        };
-        let conversation = conversation(spoken, Transcript { frames, dropped });
+        // Of the whole, what was found before is found again, and hides what is like it: that is seen in the newest part.
+        let lists = of_lists(&frames);
+        let earlier = found.opening.iter().filter(|frame| frame.id < since).cloned();
+        let earlier = earlier.chain(frames.iter().filter(|frame| frame.id < since && lists.contains(&frame.id)).cloned());
+        let part: Vec<Frame> = earlier.chain(frames.iter().filter(|frame| frame.id >= since).cloned()).collect();
+        let whole = is_whole.then(|| conversation(spoken, Transcript { frames, dropped }));
+        let part = conversation(spoken, Transcript { frames: part, dropped });
         let is_over = until == JudgedUntil::ItsEnd;
         // Until its end, the client has told what it noticed itself.
         let told: BTreeSet<String> = match until {
@@ -129,15 +133,24 @@ impl WireFaults {
             JudgedUntil::ItsEnd => BTreeSet::new(),
         };
         let skipped: Vec<&str> = self.skipped.iter().map(String::as_str).collect();
-        let scope = TrafficScope { is_whole, is_over, since, skipped: &skipped, told: &told, tester: Tester::Library };
-        let errors = rules::errors_of_traffic(&conversation, &scope).expect("unknown rules were refused");
-        // What no frame shows is found each time.
-        let is_known = |(rule, finding): &(String, Finding)| {
-            finding.frames.is_empty() && found.told.iter().any(|known| known.code == *rule && known.message == finding.message)
+        let judge = |conversation: &Conversation, is_whole: bool| {
+            let scope = TrafficScope { is_whole, is_over, since, skipped: &skipped, told: &told, tester: Tester::Library };
+            let errors = rules::errors_of_traffic(conversation, &scope).expect("unknown rules were refused");
+            let shown = |(rule, finding): (String, Finding)| (finding.frames.is_empty(), shown(rule, finding, &conversation.transcript));
+            errors.into_iter().map(shown).collect::<Vec<(bool, Diagnostic)>>()
         };
-        let errors: Vec<(String, Finding)> = errors.into_iter().filter(|error| !is_known(error)).take(MOST).collect();
-        let shown = errors.into_iter().map(|(rule, finding)| shown(rule, finding, &conversation.transcript));
-        found.told.extend(shown.map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text))));
+        let mut errors = whole.map(|whole| judge(&whole, true)).unwrap_or_default();
+        for (is_without_frames, error) in judge(&part, false) {
+            if errors.iter().all(|(_, known)| known.code != error.code) {
+                errors.push((is_without_frames, error));
+            }
+        }
+        // What no frame shows is found each time.
+        let is_known = |(is_without_frames, error): &(bool, Diagnostic)| {
+            *is_without_frames && found.told.iter().any(|known| known.code == error.code && known.message == error.message)
+        };
+        let errors: Vec<Diagnostic> = errors.into_iter().filter(|error| !is_known(error)).take(MOST).map(|(_, error)| error).collect();
+        found.told.extend(errors.into_iter().map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text))));
         None
     }
 }
@@ -149,6 +162,36 @@ fn is_message(frame: &Frame) -> bool {
         FrameBody::HttpBody { bytes, .. } => !bytes.as_bytes().is_empty(),
         _ => false,
     }
+}
+
+/// The frames of lists of tools, which tell what results have to be.
+fn of_lists(frames: &[Frame]) -> BTreeSet<FrameId> {
+    let message = |frame: &Frame| match &frame.body {
+        FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } => serde_json::from_slice::<Value>(bytes.as_bytes()).ok(),
+        _ => None,
+    };
+    let exchange = |frame: &Frame| match &frame.body {
+        FrameBody::HttpRequest { exchange, .. }
+        | FrameBody::HttpResponse { exchange, .. }
+        | FrameBody::HttpBody { exchange, .. }
+        | FrameBody::SseEvent { exchange, .. }
+        | FrameBody::HttpEnd { exchange, .. } => Some(*exchange),
+        _ => None,
+    };
+    let (mut ids, mut exchanges) = (Vec::new(), Vec::new());
+    for (frame, message) in frames.iter().filter_map(|frame| Some((frame, message(frame)?))) {
+        if message["method"] == methods::TOOLS_LIST {
+            ids.push(message["id"].clone());
+            exchanges.extend(exchange(frame));
+        }
+    }
+    let is_of_list = |frame: &&Frame| match exchange(frame) {
+        Some(exchange) => exchanges.contains(&exchange),
+        None => message(frame).is_some_and(|message| {
+            message["method"] == methods::TOOLS_LIST || message.get("method").is_none() && ids.contains(&message["id"])
+        }),
+    };
+    frames.iter().filter(is_of_list).map(|frame| frame.id).collect()
 }
 
 fn shown(rule: String, finding: Finding, transcript: &Transcript) -> Diagnostic {
