@@ -1,7 +1,7 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
 use super::explorer::{Explorer, ResponseOutcome};
-use super::modern::{self, FUTURE_VERSION};
+use super::modern::FUTURE_VERSION;
 use super::optional_members::{WITH_OPEN_CAPABILITIES, may_be_about_capabilities, with_open_capabilities};
 use super::{CheckOptions, EraOutcome, EraSupport, features, http, listing};
 use mcproof_analysis::probes::LEGAL_FORM;
@@ -114,10 +114,6 @@ pub(super) async fn strangers(check_options: &CheckOptions) -> Vec<Conversation>
 pub(super) async fn versions(check_options: &CheckOptions, kind: Transport) -> Vec<Conversation> {
     let Ok(mut explorer) = Explorer::bare(check_options, STRANGER, kind, NEWEST).await else { return Vec::new() };
     let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await);
-    // Servers that ask for "at most" take an old one. Over stdio it would be the second handshake of a process.
-    if kind == Transport::Http {
-        explorer.initialize("unknown-version", modern::UNKNOWN_VERSION).await;
-    }
     let mut conversations = vec![explorer.end().await];
     if let Some(offered) = offered {
         conversations.extend(take_up(check_options, kind, &offered).await);

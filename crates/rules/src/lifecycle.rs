@@ -335,14 +335,7 @@ pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not b
 const NOT_TRIED: &str = "no unknown version was offered";
 
 fn negotiates(conversation: &ConversationView<'_>) -> Judgment {
-    let mut judged: Vec<Judgment> = conversation.probes("unknown-version").map(|attempt| negotiates_once(conversation, &attempt)).collect();
-    match judged.iter().position(|one| matches!(one, Judgment::Broken(_))) {
-        Some(broken) => judged.swap_remove(broken),
-        None => judged.into_iter().next().unwrap_or_else(|| Judgment::Untestable(NOT_TRIED.into())),
-    }
-}
-
-fn negotiates_once(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_>) -> Judgment {
+    let Some(attempt) = conversation.probe("unknown-version") else { return Judgment::Untestable(NOT_TRIED.into()) };
     let offered = attempt.probed.subject.as_deref().unwrap_or_default();
     let found = match attempt.answer {
         AttemptOutcome::Result { value, .. } => match value.get("protocolVersion").and_then(Value::as_str) {

@@ -53,14 +53,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
     ),
     broken_server(
         "keeps-memory-for-good",
-        "keeps 300 KiB with each call and never frees them",
+        "keeps 1 MiB with each call and never frees them",
         "calls-leak-no-resources",
         ALL,
         BOTH,
         Deviation::Incoming(|message| {
             if message["method"] == "tools/call" {
                 // Only what was written to is in memory.
-                std::mem::forget(vec![1_u8; 300 << 10]);
+                std::mem::forget(vec![1_u8; 1 << 20]);
             }
         }),
     ),
