@@ -202,7 +202,8 @@ fn a_failing_tool_or_method_exits_1() {
     let refused = mcproof(&["resources", "--", MCPROOF, "demo", "shop"]).output().unwrap();
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(told.contains("the server does not declare the capability `resources`"), "{told}");
-    with_tracker(&["call", "echo", "mesage=a"]).check_failed(1, &["the tool has no argument `mesage`: did you mean `message`?"]);
+    let misspelled = with_tracker(&["call", "echo", "mesage=a"]);
+    misspelled.check(1, r#""isError": true"#, "the tool has no argument `mesage`: did you mean `message`?");
     with_tracker(&["inspect", "--method", "no/such", "--params", "{}"]).check_failed(1, &["JSON-RPC error -32601"]);
 }
 
