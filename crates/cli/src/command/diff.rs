@@ -78,13 +78,8 @@ pub(crate) struct FormatArgs {
 }
 
 impl FormatArgs {
-    /// The flag that was given, if any.
-    pub(crate) fn flag(&self) -> Option<&'static str> {
-        match (self.json, self.markdown) {
-            (true, _) => Some("--json"),
-            (false, true) => Some("--markdown"),
-            (false, false) => None,
-        }
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
     }
 }
 

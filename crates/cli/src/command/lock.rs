@@ -60,8 +60,9 @@ pub(crate) struct Arguments {
 const LONGEST_NAME: usize = 200;
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
-    if let Some(flag) = arguments.format.flag().filter(|_| !arguments.verify) {
-        let failure = Failure::bad_input("bad-flag", format!("`{flag}` requires --verify"));
+    // The summary of a job takes whatever is said in Markdown; who reads JSON has to get it.
+    if arguments.format.is_json() && !arguments.verify {
+        let failure = Failure::bad_input("bad-flag", "`--json` requires --verify");
         return Err(failure.hint("it is about the changes that --verify finds; the lock itself is a JSON file: see --output"));
     }
     if let Some(restriction) = arguments.server.restriction()? {
