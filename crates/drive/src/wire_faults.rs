@@ -4,7 +4,7 @@
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Fault, Tap};
 use mcproof_protocol::methods;
-use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Opened, Transcript};
+use mcproof_record::{Conversation, Diagnostic, Direction, ExchangeId, Finding, Frame, FrameBody, FrameId, Opened, Transcript};
 use mcproof_rules::{self as rules, Tester, TrafficScope, UnknownRule};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -120,12 +120,13 @@ impl WireFaults {
             return (!std::mem::replace(&mut found.is_incomplete, true)).then_some(warning);
         }
         // Of the whole, what was found before is found again, and hides what is like it: that is seen in the newest part.
-        let lists = of_lists(&frames);
-        let earlier = found.opening.iter().filter(|frame| frame.id < since).cloned();
-        let earlier = earlier.chain(frames.iter().filter(|frame| frame.id < since && lists.contains(&frame.id)).cloned());
-        let part: Vec<Frame> = earlier.chain(frames.iter().filter(|frame| frame.id >= since).cloned()).collect();
-        let whole = is_whole.then(|| conversation(spoken, Transcript { frames, dropped }));
-        let part = conversation(spoken, Transcript { frames: part, dropped });
+        let part = (since > FrameId(0)).then(|| {
+            let lists = if is_whole { of_lists(&frames) } else { BTreeSet::new() };
+            let earlier = found.opening.iter().filter(|frame| frame.id < since);
+            let frames = earlier.chain(frames.iter().filter(|frame| frame.id >= since || lists.contains(&frame.id))).cloned().collect();
+            conversation(spoken, Transcript { frames, dropped })
+        });
+        let whole = (is_whole || part.is_none()).then(|| conversation(spoken, Transcript { frames, dropped }));
         let is_over = until == JudgedUntil::ItsEnd;
         // Until its end, the client has told what it noticed itself.
         let told: BTreeSet<String> = match until {
@@ -139,8 +140,8 @@ impl WireFaults {
             let shown = |(rule, finding): (String, Finding)| (finding.frames.is_empty(), shown(rule, finding, &conversation.transcript));
             errors.into_iter().map(shown).collect::<Vec<(bool, Diagnostic)>>()
         };
-        let mut errors = whole.map(|whole| judge(&whole, true)).unwrap_or_default();
-        for (is_without_frames, error) in judge(&part, false) {
+        let mut errors = whole.map(|whole| judge(&whole, is_whole)).unwrap_or_default();
+        for (is_without_frames, error) in part.map(|part| judge(&part, false)).into_iter().flatten() {
             if errors.iter().all(|(_, known)| known.code != error.code) {
                 errors.push((is_without_frames, error));
             }
@@ -170,28 +171,17 @@ fn of_lists(frames: &[Frame]) -> BTreeSet<FrameId> {
         FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } => serde_json::from_slice::<Value>(bytes.as_bytes()).ok(),
         _ => None,
     };
-    let exchange = |frame: &Frame| match &frame.body {
-        FrameBody::HttpRequest { exchange, .. }
-        | FrameBody::HttpResponse { exchange, .. }
-        | FrameBody::HttpBody { exchange, .. }
-        | FrameBody::SseEvent { exchange, .. }
-        | FrameBody::HttpEnd { exchange, .. } => Some(*exchange),
-        _ => None,
+    let read: Vec<(&Frame, Option<Value>)> = frames.iter().map(|frame| (frame, message(frame))).collect();
+    let is_request = |message: &Value| message["method"] == methods::TOOLS_LIST;
+    let requests = || read.iter().filter_map(|(frame, message)| Some((frame, message.as_ref().filter(|message| is_request(message))?)));
+    let ids: Vec<&Value> = requests().map(|(_, message)| &message["id"]).collect();
+    let exchanges: Vec<ExchangeId> = requests().filter_map(|(frame, _)| frame.body.exchange()).collect();
+    let is_of_list = |(frame, message): &&(&Frame, Option<Value>)| match (frame.body.exchange(), message) {
+        (Some(exchange), _) => exchanges.contains(&exchange),
+        (None, Some(message)) => is_request(message) || message.get("method").is_none() && ids.contains(&&message["id"]),
+        (None, None) => false,
     };
-    let (mut ids, mut exchanges) = (Vec::new(), Vec::new());
-    for (frame, message) in frames.iter().filter_map(|frame| Some((frame, message(frame)?))) {
-        if message["method"] == methods::TOOLS_LIST {
-            ids.push(message["id"].clone());
-            exchanges.extend(exchange(frame));
-        }
-    }
-    let is_of_list = |frame: &&Frame| match exchange(frame) {
-        Some(exchange) => exchanges.contains(&exchange),
-        None => message(frame).is_some_and(|message| {
-            message["method"] == methods::TOOLS_LIST || message.get("method").is_none() && ids.contains(&message["id"])
-        }),
-    };
-    frames.iter().filter(is_of_list).map(|frame| frame.id).collect()
+    read.iter().filter(is_of_list).map(|(frame, _)| frame.id).collect()
 }
 
 fn shown(rule: String, finding: Finding, transcript: &Transcript) -> Diagnostic {

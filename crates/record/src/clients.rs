@@ -13,7 +13,7 @@ pub fn frames_of_clients(frames: &[Frame]) -> Vec<Vec<Frame>> {
     if owners.count < 2 {
         return vec![frames.to_vec()];
     }
-    let owner = |frame: &Frame| exchange_of(&frame.body).and_then(|exchange| owners.of_exchange.get(&exchange).copied());
+    let owner = |frame: &Frame| frame.body.exchange().and_then(|exchange| owners.of_exchange.get(&exchange).copied());
     let of_client = |client: usize| frames.iter().filter(move |frame| owner(frame).is_none_or(|owner| owner == client)).cloned().collect();
     (0..owners.count).map(of_client).collect()
 }
@@ -32,7 +32,7 @@ impl ClientStream {
     pub fn feed(&mut self, frame: Frame) -> Vec<(Option<usize>, Frame)> {
         let could_begin = self.owners.count == 0 || !self.owners.endpoints.is_empty();
         self.owners.look(&frame);
-        let Some(exchange) = exchange_of(&frame.body) else { return vec![(None, frame)] };
+        let Some(exchange) = frame.body.exchange() else { return vec![(None, frame)] };
         let owner = self.owners.of_exchange.get(&exchange).copied();
         if let Some(mut frames) = self.waiting.remove(&exchange) {
             let may_follow = owner.is_none() && may_precede_endpoint(&frame.body);
@@ -222,17 +222,6 @@ fn path_of(address: &str) -> String {
     }
 }
 
-fn exchange_of(body: &FrameBody) -> Option<ExchangeId> {
-    match body {
-        FrameBody::HttpRequest { exchange, .. }
-        | FrameBody::HttpResponse { exchange, .. }
-        | FrameBody::HttpBody { exchange, .. }
-        | FrameBody::SseEvent { exchange, .. }
-        | FrameBody::HttpEnd { exchange, .. } => Some(*exchange),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,7 +252,7 @@ mod tests {
         };
         let frames: Vec<Frame> = frames.into_iter().enumerate().map(frame).collect();
         let of = |frames: &Vec<Frame>| {
-            let mut all: Vec<u64> = frames.iter().filter_map(|frame| Some(exchange_of(&frame.body)?.0)).collect();
+            let mut all: Vec<u64> = frames.iter().filter_map(|frame| Some(frame.body.exchange()?.0)).collect();
             all.dedup();
             all
         };

@@ -77,6 +77,20 @@ pub enum FrameBody {
     Note { text: String },
 }
 
+impl FrameBody {
+    /// The HTTP exchange that it belongs to, if it is a part of one.
+    pub fn exchange(&self) -> Option<ExchangeId> {
+        match self {
+            Self::HttpRequest { exchange, .. }
+            | Self::HttpResponse { exchange, .. }
+            | Self::HttpBody { exchange, .. }
+            | Self::SseEvent { exchange, .. }
+            | Self::HttpEnd { exchange, .. } => Some(*exchange),
+            _ => None,
+        }
+    }
+}
+
 /// Stands in a long text of which only the beginning was kept, before how long it is.
 pub const ABRIDGED: &str = "… [abridged: ";
 
