@@ -569,13 +569,17 @@ impl<'a> ConversationView<'a> {
             let is_of_session = session.is_some() && other.request_header("mcp-session-id") == session;
             other.method == "DELETE" && is_of_session && other.status().is_none_or(|status| status < 400) && in_time(other.request)
         };
-        let cancels = |message: &&WireMessage<'_>| {
-            let is_of_request = message.param("/requestId") == Some(id);
-            message.method() == Some(methods::notifications::CANCELLED) && is_of_request && in_time(message.frame)
-        };
         self.frames().iter().any(|frame| is_kill(&frame))
             || self.exchanges.values().any(|other| is_delete(&other))
-            || self.from_client().any(|message| cancels(&message))
+            || self.cancellation_of(id).is_some_and(|cancellation| in_time(cancellation.frame))
+    }
+
+    /// The first notification by which the client canceled a request.
+    pub fn cancellation_of(&self, id: &Value) -> Option<&WireMessage<'_>> {
+        let is_of_request = |message: &&WireMessage<'_>| {
+            message.method() == Some(methods::notifications::CANCELLED) && message.param("/requestId") == Some(id)
+        };
+        self.from_client().find(is_of_request)
     }
 
     /// Whether the server had ended a session by the time of this request in it: from some request on, at the latest this one, all that name

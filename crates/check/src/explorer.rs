@@ -83,6 +83,11 @@ const POSTED: Duration = Duration::from_millis(2500);
 const SHUTDOWN_WITHOUT_TIME: ShutdownTimeouts =
     ShutdownTimeouts { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
 
+/// What a legacy client says after the handshake.
+pub(super) fn initialized() -> Value {
+    json!({ "jsonrpc": "2.0", "method": methods::notifications::INITIALIZED })
+}
+
 /// What every POST to a server has, in the words of its transport.
 pub(super) fn headers_of_post() -> Headers {
     let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
@@ -614,7 +619,7 @@ impl<'a> Explorer<'a> {
             let id = http.as_ref().and_then(|head| head.header("mcp-session-id"));
             headers.extend(id.map(|id| ("mcp-session-id".to_owned(), id.to_owned())));
             self.session.set_headers(headers);
-            let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            let initialized = initialized();
             // Whether it was taken shows in the transcript.
             let _ = self.session.send_message(initialized.as_object().unwrap_or(&Map::new()), patience).await;
         }

@@ -233,10 +233,7 @@ fn answers_come_once(conversation: &ConversationView<'_>) -> Judgment {
     });
     let violations = again.map(|(reply, index, request)| {
         let first = pairing.answer_to(index).map(|first| first.frame);
-        let canceled = conversation.from_client().any(|message| {
-            let is_of_request = message.param("/requestId") == Some(request.id());
-            message.method() == Some(methods::notifications::CANCELLED) && is_of_request && message.frame.id < reply.frame
-        });
+        let canceled = conversation.cancellation_of(request.id()).is_some_and(|cancellation| cancellation.frame.id < reply.frame);
         let when = if canceled { ", after it was canceled" } else { "" };
         let message = format!("`{}` with the id {} got a second response{when}", request.method(), shown(request.id()));
         Violation::new(message, [Some(request.frame), first, Some(reply.frame)].into_iter().flatten())

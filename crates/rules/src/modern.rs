@@ -226,13 +226,13 @@ pub(super) fn flaw_of(attempt: &Attempt<'_, '_>, expected: ExpectedRefusal) -> O
 fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: ExpectedRefusal) -> Judgment {
     let elsewhere = match probe {
         // A request that names no version may belong to an earlier one.
-        "without-meta" if supports_legacy(conversation) => return judge_single_refusal(conversation, probe, what, expected),
+        "without-meta" if supports_legacy(conversation) => return judge_refusals(conversation, probe, what, expected),
         "without-meta" => "use-without-meta",
         "without-capabilities" => "use-without-capabilities",
         "unsupported-version" => "use-in-unsupported-version",
-        _ => return judge_single_refusal(conversation, probe, what, expected),
+        _ => return judge_refusals(conversation, probe, what, expected),
     };
-    let judgment = judge_single_refusal(conversation, probe, what, expected);
+    let judgment = judge_refusals(conversation, probe, what, expected);
     let mut served = conversation.probes(elsewhere).filter(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. }));
     match (judgment, served.next()) {
         (Judgment::Pass | Judgment::Untestable(_), Some(attempt)) => {
@@ -244,7 +244,7 @@ fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expecte
 }
 
 /// All probes of this name have to be refused.
-fn judge_single_refusal(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: ExpectedRefusal) -> Judgment {
+fn judge_refusals(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: ExpectedRefusal) -> Judgment {
     let judge = |attempt: Attempt<'_, '_>| {
         if is_undiscoverable(&attempt) {
             return Judgment::Untestable("`server/discover`, with which it was tried, does not exist".into());

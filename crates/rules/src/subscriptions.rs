@@ -244,9 +244,7 @@ fn notifications_are_tagged(conversation: &ConversationView<'_>) -> Judgment {
 /// What came on a subscription when the client had canceled it, and the server had responded to what followed. One notification may
 /// have been under way in the server itself; several are not.
 fn outlives_cancellation(conversation: &ConversationView<'_>, subscription: &Subscription<'_>) -> Option<Violation> {
-    let canceled = conversation.from_client().find(|wire_message| {
-        wire_message.method() == Some(methods::notifications::CANCELLED) && wire_message.param("/requestId") == subscription.request.id()
-    })?;
+    let canceled = conversation.cancellation_of(subscription.request.id()?)?;
     let acknowledgement = |request: &WireMessage<'_>| {
         let mut messages = conversation.from_server();
         messages.find(|wire_message| wire_message.is_notification() && wire_message.meta("subscriptionId") == request.id())

@@ -1,6 +1,6 @@
 //! A client that goes before it has its answer.
 
-use super::super::explorer::Explorer;
+use super::super::explorer::{Explorer, initialized};
 use super::request_variants::Questions;
 use mcproof_analysis::probes::{AFTER_ABORT_IN_SESSION, BEFORE_ABORT_IN_SESSION};
 use mcproof_client::RawHttpRequest;
@@ -55,8 +55,7 @@ async fn leave_in_session_of_its_own(explorer: &mut Explorer<'_>, http_requests:
     let opened = explorer.http("session-for-abort", None, &http_request).await;
     let Some(id) = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id")) else { return };
     let http_requests = http_requests.in_session(id);
-    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    explorer.http("session-initialized", None, &http_requests.post(initialized.to_string())).await;
+    explorer.http("session-initialized", None, &http_requests.post(initialized().to_string())).await;
     let http_request = http_requests.plain(explorer);
     explorer.http(BEFORE_ABORT_IN_SESSION, None, &http_request).await;
     leave_each(explorer, &http_requests, names).await;

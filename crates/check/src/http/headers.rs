@@ -14,7 +14,7 @@ pub(super) const BAD_VERSION: &str = UNKNOWN_VERSION;
 const BAD_VERSIONS: [&str; 3] = [BAD_VERSION, FUTURE_VERSION, "not-a-version"];
 
 /// How long the head of a stream may be waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const FOR_HEAD: Duration = Duration::from_secs(1);
 
 /// Another order, a weight and no blank at once; and each of them alone.
 const ACCEPT_FORMS: [&str; 4] = [
@@ -64,7 +64,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         let http_request = http_requests.plain(explorer).without("mcp-protocol-version");
         explorer.http("no-version", None, &http_request).await;
         let stream = RawHttpRequest { reads: Reads::Head, ..http_requests.stream().with("mcp-protocol-version", BAD_VERSION) };
-        explorer.http_within(BAD_VERSION_GET, &stream, PATIENCE).await;
+        explorer.http_within(BAD_VERSION_GET, &stream, FOR_HEAD).await;
     }
 }
 

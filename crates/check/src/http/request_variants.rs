@@ -1,6 +1,6 @@
 //! HTTP requests as a client of the era makes them, to be varied. Knows no server.
 
-use super::super::explorer::{Explorer, headers_of_post};
+use super::super::explorer::{Explorer, headers_of_post, initialized};
 use mcproof_analysis::probes::POSTED;
 use mcproof_client::{ClientProfile, Headers, RawHttpRequest};
 use mcproof_protocol::{Revision, Transport, methods};
@@ -64,8 +64,7 @@ impl Questions {
         if Revision::at(explorer.revision()).has_version_header() {
             http_requests.headers.push(("mcp-protocol-version".to_owned(), explorer.revision().to_owned()));
         }
-        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        explorer.http("session-initialized", None, &http_requests.post(initialized.to_string())).await;
+        explorer.http("session-initialized", None, &http_requests.post(initialized().to_string())).await;
         if first.session().is_some() && http_requests.session() != first.session() {
             explorer.http("session-beside-others", None, &first.plain(explorer)).await;
         }

@@ -1,14 +1,12 @@
 //! Sessions of other clients, unknown sessions and ended sessions. Everything that is opened here is closed again.
 
-use super::super::explorer::Explorer;
+use super::super::explorer::{Explorer, initialized};
 use super::attack::EVIL_ORIGIN;
-use super::headers::BAD_VERSION;
+use super::headers::{BAD_VERSION, FOR_HEAD};
 use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_analysis::probes::{AFTER_OTHER_ENDED, BAD_VERSION_DELETE, BEFORE_OTHER_ENDS, OTHER_ENDS};
 use mcproof_client::{RawHttpRequest, Reads};
 use mcproof_protocol::{Revision, Transport};
-use serde_json::json;
-use std::time::Duration;
 
 /// An id as servers give them out, and none did.
 const ANONYMOUS: &str = "6b1d0a52-93c7-4d0e-8f43-2f0c9b7e51aa";
@@ -18,9 +16,6 @@ const MORE: usize = 2;
 
 /// Pairs of sessions of which one is ended, until the other has outlived that.
 const PAIRS: usize = 2;
-
-/// How long the head of a stream may be waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// `refused` are the strangers of whom the server wants no POST.
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions, refused: &[&str]) {
@@ -45,7 +40,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions,
     let http_request = http_requests.plain(explorer).with("mcp-session-id", ANONYMOUS);
     explorer.http("unknown-session", None, &http_request).await;
     let stream = RawHttpRequest { reads: Reads::Head, ..http_requests.stream() };
-    explorer.http_within("unknown-session", &stream.clone().with("mcp-session-id", ANONYMOUS), PATIENCE).await;
+    explorer.http_within("unknown-session", &stream.clone().with("mcp-session-id", ANONYMOUS), FOR_HEAD).await;
     // What comes after this needs it.
     if is_only_one {
         return;
@@ -58,7 +53,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions,
     if deleted.is_some_and(|status| (200..300).contains(&status)) {
         let http_request = http_requests.plain(explorer);
         explorer.http("deleted-session", None, &http_request).await;
-        explorer.http_within("deleted-session", &stream, PATIENCE).await;
+        explorer.http_within("deleted-session", &stream, FOR_HEAD).await;
         explorer.http("deleted-session", None, &http_requests.bare("DELETE")).await;
     }
     let mut left: Vec<&str> = ids.iter().skip(1).map(String::as_str).filter(|id| *id != first).collect();
@@ -95,8 +90,7 @@ async fn end_one_of_two(explorer: &mut Explorer<'_>, http_requests: &Questions) 
     if let [ended, other] = &pair[..]
         && ended != other
     {
-        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        let http_request = http_requests.post(initialized.to_string()).with("mcp-session-id", other);
+        let http_request = http_requests.post(initialized().to_string()).with("mcp-session-id", other);
         explorer.http("session-initialized", None, &http_request).await;
         let http_request = http_requests.plain(explorer).with("mcp-session-id", other);
         explorer.http(BEFORE_OTHER_ENDS, None, &http_request).await;
