@@ -155,7 +155,7 @@ impl Budget {
         let deadline = mcproof_record::duration::readable(self.deadline);
         match self.left().is_zero() {
             true => format!("the check's deadline of {deadline} had passed"),
-            false => format!("its part of the check's deadline of {deadline} had passed"),
+            false => format!("the conversation's part of the check's deadline of {deadline} had passed"),
         }
     }
 

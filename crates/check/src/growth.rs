@@ -3,7 +3,9 @@
 
 use super::calls::Callable;
 use super::explorer::Explorer;
-use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_MOST_ROUNDS, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY};
+use mcproof_analysis::probes::{
+    AT_REST, EXPLORED_IN_PART, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_MOST_ROUNDS, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY,
+};
 use mcproof_client::transport::ResourceUsage;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -86,6 +88,9 @@ async fn measure(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -
         sleep(MOMENT).await;
         let Some(count) = count(explorer, HOLDING, tool) else { break };
         counts.push(count);
+    }
+    if counts.first().is_some_and(|held| held.memory == 0) {
+        explorer.record_observation(EXPLORED_IN_PART, "the memory of the server was not judged: a Java VM lets garbage grow for long");
     }
     let of_counts = counts.len() > GROWTH_ROUNDS && grow(&counts);
     Growth { of_counts, of_memory: fill_memory(explorer, tool, counts.iter().map(|held| held.memory).collect()).await }

@@ -136,7 +136,7 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
             broken(message, last.at);
         } else if is_open && !GROWTH_MEMORY.is_level_at_last(&memory) {
             untestable = Some(format!(
-                "the server's memory grew with each call of {tool}, and there was no time for enough calls to tell whether it is reclaimed"
+                "the server's memory grew with each call of {tool}, and there was no time, or no room, for enough calls to tell whether it is reclaimed"
             ));
         }
     }

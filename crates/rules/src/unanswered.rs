@@ -7,7 +7,7 @@ use super::answers::{Pairing, Request, first_abuse};
 use super::causes::GOES_ON;
 use super::lifecycle::was_hung_up;
 use mcproof_analysis::probes::{POSTED, SLOW_AT_TIMES};
-use mcproof_analysis::{HttpExchange, WireMessage, named};
+use mcproof_analysis::{HttpExchange, named};
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
@@ -21,6 +21,8 @@ const LEAST: usize = 2;
 /// How long a request is waited for at least, and how many times as long as for the slowest response to the same one.
 const LEAST_WAIT: Duration = Duration::from_millis(700);
 const TIMES: u32 = 10;
+/// A call that was waited for so long is not only late, even if its tool is slow at times.
+const LATE: Duration = Duration::from_millis(4500);
 
 /// A request that is like another one: its method, and its params without `_meta`.
 type Kind = (String, String);
@@ -95,7 +97,7 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
     let slow: BTreeSet<&str> =
         conversations.iter().flat_map(|one| one.probes(SLOW_AT_TIMES)).filter_map(|mark| mark.probed.subject.as_deref()).collect();
     let is_slow = |lost: &Lost| lost.subject.strip_prefix("tools/call ").is_some_and(|tool| slow.contains(tool));
-    lost.retain(|(_, lost)| !matches!(lost.fate, Fate::GivenUp(_)) || !is_slow(lost));
+    lost.retain(|(_, lost)| !matches!(lost.fate, Fate::GivenUp(waited) if waited < LATE) || !is_slow(lost));
     lost.retain(|(kind, lost)| {
         slowest.get(kind).is_some_and(|took| match lost.fate {
             Fate::GivenUp(waited) => waited >= LEAST_WAIT && waited >= *took * TIMES,
@@ -202,7 +204,7 @@ fn failure(
     // What the client answered may be to blame.
     let has_asked =
         conversation.from_server().any(|message| message.is_request() && message.frame.id > request.frame && message.frame.id < frame);
-    (may_be_repeated && !has_asked && canceled(conversation, request).is_none()).then_some(Fate::Errored)
+    (may_be_repeated && !has_asked && conversation.cancellation_of(request.id()).is_none()).then_some(Fate::Errored)
 }
 
 /// With a status that says so. The body may have an error besides.
@@ -210,14 +212,6 @@ fn failed(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<
     let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
     let status = exchange.and_then(HttpExchange::status).filter(|status| *status >= 500)?;
     (!conversation.is_throttled(&[request.frame])).then_some(Fate::Failed(status))
-}
-
-/// When a request was canceled.
-fn canceled(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<FrameId> {
-    let of_request = |message: &&WireMessage<'_>| {
-        message.method() == Some(methods::notifications::CANCELLED) && message.param("/requestId") == Some(request.id())
-    };
-    conversation.from_client().find(of_request).map(|message| message.frame.id)
 }
 
 /// What became of a request without an answer; none if nothing tells.
@@ -229,6 +223,7 @@ fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Fa
     if exchange.is_some_and(|exchange| exchange.status().is_some_and(|status| status >= 400)) {
         return failed(conversation, request);
     }
-    let end = canceled(conversation, request).or_else(|| Some(exchange?.end?.0.id));
+    let canceled = conversation.cancellation_of(request.id()).map(|cancellation| cancellation.frame.id);
+    let end = canceled.or_else(|| Some(exchange?.end?.0.id));
     conversation.elapsed(request.frame, end?).map(Fate::GivenUp)
 }
