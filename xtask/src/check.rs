@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{bindings, peers, programs, site, supply, test_programs, web, workflows};
+use crate::{bindings, packages, peers, programs, site, supply, test_programs, web, workflows};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -40,13 +40,21 @@ pub(crate) fn check(root: &Path) -> bool {
     } else {
         stages.extend(["tests", "examples"].map(|name| not_run(name, "build")));
     }
-    stages.push(if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") });
+    let bound = if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") };
+    // They wait for package managers, and the documentation for the compiler.
+    let packages = bound.outcome.passed().then(|| {
+        let root = root.to_owned();
+        thread::spawn(move || timed("packages", || packages::check(&root)))
+    });
+    stages.push(bound);
     stages.push(timed("workflows", || workflows::workflows(root)));
     println!("\n==> site: the documentation");
     stages.push(timed("site", || site::site(root)));
     println!("\n==> supply: what the crates may be");
     stages.push(timed("supply", || supply::supply(root)));
     stages.push(cargo(root, "docs", &[&["doc", "--workspace", "--no-deps"], &bindings::AS_FOR_TESTS[..]].concat(), WARNINGS_OF_DOCS));
+    let packages = packages.map(|stage| stage.join().expect("the thread that installs packages does not panic"));
+    stages.push(packages.unwrap_or_else(|| not_run("packages", "bindings")));
 
     println!();
     for stage in &stages {
