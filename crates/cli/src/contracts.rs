@@ -80,11 +80,7 @@ impl ClientArgs {
         } else if target.capabilities.is_some() {
             return Err(Failure::bad_input("two-clients", "`--as` cannot be used with `--capabilities`"));
         }
-        let pinned = match target.era {
-            EraChoice::Auto => target.protocol_version.as_deref().and_then(Era::of),
-            EraChoice::Legacy => Some(Era::Legacy),
-            EraChoice::Modern => Some(Era::Modern),
-        };
+        let pinned = pinned_era(target);
         visitors.retain(|visitor| pinned.is_none_or(|era| visitor.era == era));
         let mut once = Vec::new();
         visitors.into_iter().for_each(|visitor| {
@@ -96,6 +92,15 @@ impl ClientArgs {
             true => Err(Failure::bad_input("no-client", "no client kind is left: `--as` selects none of this era")),
             false => Ok(once),
         }
+    }
+}
+
+/// The only era in which a server may be spoken to, by the flags for it.
+pub(crate) fn pinned_era(target: &TargetArgs) -> Option<Era> {
+    match target.era {
+        EraChoice::Auto => target.protocol_version.as_deref().and_then(Era::of),
+        EraChoice::Legacy => Some(Era::Legacy),
+        EraChoice::Modern => Some(Era::Modern),
     }
 }
 
@@ -119,6 +124,11 @@ pub(crate) fn take(
         recording.finish(&tap)?;
     }
     outcome
+}
+
+/// The same for whoever shows elsewhere than in the terminal what goes on, and waits for the end: on a runtime of its own, without a trace.
+pub(crate) fn take_unseen(resolved: &Resolved, visitors: &[Visitor], effort: CaptureExtent) -> Result<CapturedContracts, Failure> {
+    conversation::run(visit_all(resolved, visitors, None, effort, || fresh_tap(resolved, Watching::Off)))?
 }
 
 /// A warning about a contract that another session does not show: whoever locks it meets changes that nobody made.

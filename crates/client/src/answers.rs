@@ -52,6 +52,19 @@ impl Root {
             _ => None,
         }
     }
+
+    /// As `roots/list` has it.
+    fn listed(&self) -> Value {
+        match &self.name {
+            Some(name) => json!({ "uri": self.uri, "name": name }),
+            None => json!({ "uri": self.uri }),
+        }
+    }
+
+    /// As `answers:` of a suite has it.
+    fn written(&self) -> Value {
+        if self.name.is_some() { self.listed() } else { Value::from(self.uri.as_str()) }
+    }
 }
 
 impl From<&str> for Root {
@@ -94,6 +107,29 @@ pub enum Sampling {
     Reject,
 }
 
+impl Elicitation {
+    /// As `answers:` of a suite has it.
+    fn written(&self) -> Value {
+        match self {
+            Self::Accept(values) if !values.is_empty() => Value::Object(values.clone()),
+            Self::Accept(_) => Value::from("accept"),
+            Self::Decline => Value::from("decline"),
+            Self::Cancel => Value::from("cancel"),
+        }
+    }
+}
+
+impl Sampling {
+    /// As `answers:` of a suite has it.
+    fn written(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text.as_str()),
+            Self::Result(result) => result.clone(),
+            Self::Reject => Value::from("reject"),
+        }
+    }
+}
+
 /// "User rejected sampling request" (client/sampling, error handling).
 const REJECTED: i64 = -1;
 
@@ -127,6 +163,17 @@ impl Answers {
             }
         };
         Self { callback: Some(Callback { roots: false, elicitation, sampling, ask: Arc::new(ask) }), ..self }
+    }
+
+    /// The policies as `answers:` of a suite has them. Tasks and a callback are none of them.
+    pub fn written(&self) -> Map<String, Value> {
+        let roots = self.roots.as_ref().map(|roots| roots.iter().map(Root::written).collect::<Value>());
+        let policies = [
+            ("roots", roots),
+            ("elicitation", self.elicitation.as_ref().map(Elicitation::written)),
+            ("sampling", self.sampling.as_ref().map(Sampling::written)),
+        ];
+        policies.into_iter().filter_map(|(name, policy)| Some((name.to_owned(), policy?))).collect()
     }
 
     /// The capabilities that these policies can keep.
@@ -180,16 +227,12 @@ impl Answers {
     ///
     /// # Errors
     /// The JSON-RPC error to answer with.
-    pub(crate) fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+    pub fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         self.note(method, params);
         match (method, self) {
             (methods::PING, _) => Ok(json!({})),
             (methods::ROOTS_LIST, Self { roots: Some(roots), .. }) => {
-                let root = |Root { uri, name }: &Root| match name {
-                    Some(name) => json!({ "uri": uri, "name": name }),
-                    None => json!({ "uri": uri }),
-                };
-                let roots: Vec<Value> = roots.iter().map(root).collect();
+                let roots: Vec<Value> = roots.iter().map(Root::listed).collect();
                 Ok(json!({ "roots": roots }))
             }
             (methods::ELICITATION_CREATE, Self { elicitation: Some(policy), .. }) => Ok(elicited(policy, params)),
@@ -259,6 +302,29 @@ mod tests {
         check("elicitation/create", json!({ "requestedSchema": schema }), json!({ "action": "accept", "content": { "a": 1, "b": 2 } }));
         check("elicitation/create", json!({ "mode": "url", "url": "https://a" }), json!({ "action": "accept" }));
         assert_eq!(answers.answer("sampling/createMessage", &Value::Null).unwrap()["content"]["text"], "hi");
+    }
+
+    #[test]
+    fn policies_are_written_as_suites_have_them() {
+        let check = |answers: Answers, expected: Value| assert_eq!(Value::Object(answers.written()), expected);
+        check(Answers::default(), json!({}));
+        let roots = Some(vec!["file:///a".into(), Root { uri: "file:///b".into(), name: Some("b".into()) }]);
+        check(Answers { roots, ..Answers::default() }, json!({ "roots": ["file:///a", { "uri": "file:///b", "name": "b" }] }));
+        for (elicitation, expected) in [
+            (Elicitation::Accept(Map::new()), json!("accept")),
+            (Elicitation::Accept(Map::from_iter([("a".into(), json!(1))])), json!({ "a": 1 })),
+            (Elicitation::Decline, json!("decline")),
+            (Elicitation::Cancel, json!("cancel")),
+        ] {
+            check(Answers { elicitation: Some(elicitation), ..Answers::default() }, json!({ "elicitation": expected }));
+        }
+        for (sampling, expected) in [
+            (Sampling::Text("hi".into()), json!("hi")),
+            (Sampling::Result(json!({ "model": "m" })), json!({ "model": "m" })),
+            (Sampling::Reject, json!("reject")),
+        ] {
+            check(Answers { sampling: Some(sampling), ..Answers::default() }, json!({ "sampling": expected }));
+        }
     }
 
     #[tokio::test]

@@ -1,9 +1,14 @@
 //! The `answers:` of a suite or a test: how the client responds to requests of the server.
 
-use super::document::{Kind, Node};
+use super::document::{self, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
+use super::reader::Reader;
+use super::source::Source;
+use super::{Environment, without_credentials};
 use mcproof_client::{Answers, Elicitation, HostedTasks, Root, Sampling};
+use mcproof_record::Diagnostic;
 use serde_json::{Map, Value};
+use std::path::Path;
 
 /// What has a policy here is declared as a capability of the client.
 pub static ANSWERS: Object<Answers> = Object {
@@ -101,9 +106,68 @@ pub static HOSTED_TASKS: Object<HostedTasks> = Object {
     later: &[],
 };
 
+/// Reads what stands below `answers:`, where it stands alone. `name` is how the text is called.
+///
+/// # Errors
+/// All mistakes in it, in the order of their places.
+pub fn read_answers(name: &str, text: &str, environment: &Environment) -> Result<Answers, Vec<Diagnostic>> {
+    let source = Source::new(name, text);
+    let (tree, mistakes) = document::parse(&source, 0);
+    let mut reader = Reader::new(&source, Path::new(""), environment);
+    reader.diagnostics = mistakes;
+    for empty in reader.diagnostics.iter_mut().filter(|diagnostic| diagnostic.code == "empty-file") {
+        empty.hint = Some("`{}` has no answers".into());
+    }
+    let mut answers = Answers::default();
+    if let Some(tree) = &tree {
+        ANSWERS.read(&mut reader, tree, &mut answers);
+    }
+    if tree.is_some() && reader.mistakes() == 0 {
+        return Ok(answers);
+    }
+    let mut mistakes = without_credentials(reader.diagnostics, environment);
+    mistakes.sort_by_key(|mistake| mistake.place.as_ref().map(|place| (place.line, place.column)));
+    Err(mistakes)
+}
+
 fn value(node: &Node) -> Result<Value, Fault> {
     match node.kind {
         Kind::Broken => Err(Fault::Reported),
         _ => Ok(node.to_value()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answers_that_stand_alone_are_those_of_a_suite() {
+        let check = |text: &str, expected: Value| {
+            let answers = read_answers("answers", text, &Environment::default()).unwrap();
+            assert_eq!(Value::Object(answers.written()), expected, "{text}");
+        };
+        check("{}", json!({}));
+        check("# a comment\nelicitation: accept\nsampling: reject\n", json!({ "elicitation": "accept", "sampling": "reject" }));
+        check("elicitation: { name: Bob }\nroots: [file:///a]\n", json!({ "roots": ["file:///a"], "elicitation": { "name": "Bob" } }));
+        check(r#"{"sampling":{"model":"m","role":"assistant"}}"#, json!({ "sampling": { "model": "m", "role": "assistant" } }));
+    }
+
+    #[test]
+    fn what_is_wrong_with_them_is_told_with_its_line() {
+        for (text, line, said) in [
+            ("", 1, "empty"),
+            ("elicitation: maybe\n", 1, "expected"),
+            ("sampling: hi\nelicitaton: accept\n", 2, "elicitaton"),
+            ("elicitation: [\n", 1, ""),
+            ("- accept\n", 1, "which is a map"),
+            ("sampling: ${env.NO_SUCH_VARIABLE}\n", 1, "NO_SUCH_VARIABLE"),
+        ] {
+            let mistakes = read_answers("answers", text, &Environment::default()).unwrap_err();
+            let first = mistakes.first().unwrap();
+            assert!(first.message.contains(said), "{text:?}: {first:?}");
+            assert!(first.place.as_ref().is_some_and(|place| place.line >= line), "{text:?}: {first:?}");
+        }
     }
 }

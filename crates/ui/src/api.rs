@@ -2,12 +2,13 @@
 
 use crate::access::{Access, guard};
 use crate::apps::{NewView, Opened};
+use crate::comparison::{Comparison, ComparisonFailure};
 use crate::connection::Tokens;
 use crate::hub::{Hub, HubFailure};
 use crate::requests::{self, Message, Outcome, Request};
 use crate::spec::{NewTest, SavedTest, ServerSpec, SharedSession, SuiteChange, check_choices};
 use crate::viewer::{ShownSession, Viewer};
-use crate::{asks, assets, check, connection, sign_in, stream, tasks, test_runs};
+use crate::{asks, assets, check, comparison, connection, policy, sign_in, stream, tasks, test_runs};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -39,6 +40,9 @@ pub(crate) fn router(hub: Arc<Hub>, access: Arc<Access>) -> Router {
         .route("/api/connections/{id}/views", post(open_view))
         .route("/api/connections/{id}/check", post(run_check))
         .route("/api/connections/{id}/doctor", post(run_doctor))
+        .route("/api/connections/{id}/answers", post(set_answers))
+        .route("/api/compare", post(compare))
+        .route("/api/contracts", get(contract_files))
         .route("/api/sessions/{id}/findings", get(findings))
         .route("/api/sessions/{id}/trace", get(trace))
         .route("/api/sessions/{id}/page", get(page))
@@ -73,6 +77,16 @@ impl From<HubFailure> for Refused {
     }
 }
 
+impl From<ComparisonFailure> for Refused {
+    fn from(failure: ComparisonFailure) -> Self {
+        match failure {
+            ComparisonFailure::Hub(failure) => failure.into(),
+            ComparisonFailure::Side(why) => Self(StatusCode::UNPROCESSABLE_ENTITY, why),
+            ComparisonFailure::Internal => internal(),
+        }
+    }
+}
+
 type Shared = State<Arc<Hub>>;
 
 async fn add(State(hub): Shared, Json(spec): Json<ServerSpec>) -> Result<Json<Value>, Refused> {
@@ -93,7 +107,6 @@ struct Changes {
     name: Option<String>,
     env: Option<Vec<(String, String)>>,
     headers: Option<Vec<(String, String)>>,
-    roots: Option<Vec<String>>,
     /// An empty one is that of `mcproof ui`.
     cwd: Option<String>,
     /// Another command, or another URL.
@@ -113,7 +126,7 @@ struct NewTarget {
 
 impl Changes {
     fn apply(self, spec: &mut ServerSpec) {
-        let Self { era, transport, revision, name, env, headers, roots, cwd, target, sign_in_anew: _ } = self;
+        let Self { era, transport, revision, name, env, headers, cwd, target, sign_in_anew: _ } = self;
         if let Some(NewTarget { command, url }) = target {
             (spec.command, spec.url, spec.server, spec.config) = (command, url, None, None);
         }
@@ -122,7 +135,6 @@ impl Changes {
         spec.revision = revision.or(spec.revision.take()).filter(|revision| !revision.is_empty());
         spec.name = name.unwrap_or(std::mem::take(&mut spec.name));
         spec.cwd = cwd.or(spec.cwd.take()).filter(|cwd| !cwd.is_empty());
-        spec.roots = roots.unwrap_or(std::mem::take(&mut spec.roots));
         let (known_env, known_headers) = (std::mem::take(&mut spec.env), std::mem::take(&mut spec.headers));
         spec.env = env.map_or_else(|| known_env.clone(), |env| merged(env, &known_env));
         spec.headers = headers.map_or_else(|| known_headers.clone(), |headers| merged(headers, &known_headers));
@@ -208,6 +220,32 @@ async fn run_check(State(hub): Shared, Path(id): Path<u64>) -> Result<Response, 
 async fn run_doctor(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<Value>, Refused> {
     let examining = tokio::spawn(async move { check::examine(&hub, id).await });
     Ok(Json(examining.await.map_err(|_| internal())??))
+}
+
+/// The `answers:` of a suite, for what the server asks from now on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewAnswers {
+    text: String,
+}
+
+async fn set_answers(State(hub): Shared, Path(id): Path<u64>, Json(NewAnswers { text }): Json<NewAnswers>) -> Result<Json<Value>, Refused> {
+    let several = text.trim_end().contains('\n');
+    policy::set(&hub, id, text).await?.map_err(|diagnostic| {
+        let Refused(status, message) = unwritten(&diagnostic);
+        let line = diagnostic.place.as_ref().filter(|_| several).map(|place| format!("line {}: ", place.line));
+        Refused(status, line.unwrap_or_default() + &message)
+    })?;
+    Ok(Json(json!({})))
+}
+
+async fn compare(State(hub): Shared, Json(comparison): Json<Comparison>) -> Result<Json<Value>, Refused> {
+    Ok(Json(comparison::compare(hub, comparison).await?))
+}
+
+async fn contract_files(State(hub): Shared) -> Json<Value> {
+    let listed = tokio::task::spawn_blocking(move || hub.connector.contract_files()).await;
+    Json(json!({ "files": listed.unwrap_or_default() }))
 }
 
 async fn findings(State(hub): Shared, Path(session): Path<u64>) -> Result<Json<Value>, Refused> {

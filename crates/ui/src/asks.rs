@@ -1,8 +1,9 @@
-//! What servers ask the user (elicitation, sampling), until the user answers in the page.
+//! What servers ask the user (elicitation, sampling), until the user answers in the page, or a policy that the user has set.
 
 use crate::hub::{Hub, State};
+use crate::policy::{Decision, Unfinished};
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{Callback, CallbackResponse};
+use mcproof_client::{Callback, CallbackResponse, Tap};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub(crate) struct Ask {
     method: String,
     params: Value,
     asked_ms: u64,
+    /// What the policy has for it, if that is not enough.
+    unfinished: Option<Unfinished>,
     answer: oneshot::Sender<Result<Value, RpcError>>,
 }
 
@@ -23,6 +26,9 @@ pub(crate) struct Ask {
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// Questions that wait at the same time.
 const MAX_ASKS: usize = 64;
+
+/// What a note says of an answer that no user gave. The page reads it.
+const BY_POLICY: &str = "is answered by policy:";
 
 /// The error with which questions are refused that nobody answers.
 const REFUSED: i64 = -1;
@@ -36,17 +42,27 @@ impl Ask {
             "method": self.method,
             "params": self.params,
             "askedMs": self.asked_ms,
+            "unfinished": self.unfinished.as_ref().map(Unfinished::shown),
         })
     }
 }
 
-/// Puts what the server of this session asks before the user.
-pub(crate) fn callback(hub: &Arc<Hub>, connection: u64, session: u64) -> Callback {
+/// Puts what the server of this session asks before the user, unless a policy answers it: a note in the traffic says so then, with the policy
+/// as a suite has it.
+pub(crate) fn callback(hub: &Arc<Hub>, connection: u64, session: u64, tap: Tap) -> Callback {
     let hub = Arc::downgrade(hub);
     let ask = move |method: String, params: Value| -> CallbackResponse {
-        let hub = hub.clone();
+        let (hub, tap) = (hub.clone(), tap.clone());
         Box::pin(async move {
             let Some(hub) = hub.upgrade() else { return Err(refusal("the inspector has ended")) };
+            let policy = hub.state().connection(connection).map(|connection| connection.policy.clone()).unwrap_or_default();
+            let unfinished = match policy.decide(&method, &params) {
+                Decision::Policy { answer, written } => {
+                    tap.note(format!("{method} {BY_POLICY} {written}"));
+                    return answer;
+                }
+                Decision::User(unfinished) => unfinished,
+            };
             let (answer, answered) = oneshot::channel();
             let asked_ms = hub.now_ms();
             let id = hub.change(|state| {
@@ -54,7 +70,7 @@ pub(crate) fn callback(hub: &Arc<Hub>, connection: u64, session: u64) -> Callbac
                     return None;
                 }
                 let id = state.new_id();
-                state.asks.push(Ask { id, connection, session, method, params, asked_ms, answer });
+                state.asks.push(Ask { id, connection, session, method, params, asked_ms, unfinished, answer });
                 Some(id)
             });
             let Some(id) = id else { return Err(refusal("too many questions wait for the user")) };

@@ -3,11 +3,12 @@
 use crate::apps::{AppFailure, NewView, Opened, Sandbox};
 use crate::asks;
 use crate::hub::{Hub, HubFailure, MAX_SESSIONS};
+use crate::policy::{self, Policy};
 use crate::sign_in::{self, Flow, SignIn};
 use crate::spec::{Prepared, ServerSpec};
 use crate::tasks::Followed;
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_client::{Answers, Canceler, Closed, Session, ShutdownTimeouts, Tap, open_session};
+use mcproof_client::{Canceler, Closed, Session, ShutdownTimeouts, Tap, open_session};
 use mcproof_record::{Diagnostic, Frame, FrameBody, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -17,6 +18,8 @@ use tokio::sync::{Notify, RwLock};
 pub(crate) struct Connection {
     pub(crate) id: u64,
     pub(crate) spec: ServerSpec,
+    /// How its questions are answered.
+    pub(crate) policy: Policy,
     /// What a name in a configuration file stood for when the server was started last, without values that may be secret.
     resolved: Option<ServerSpec>,
     pub(crate) status: Status,
@@ -132,12 +135,15 @@ pub(crate) struct Live {
     pub(crate) session: Arc<RwLock<Option<Session>>>,
     /// By the key that the page gave each request.
     pub(crate) cancelers: Arc<std::sync::Mutex<HashMap<String, Canceler>>>,
+    /// Whether its handshake offered roots.
+    pub(crate) declares_roots: bool,
 }
 
 impl Connection {
     pub(crate) fn new(id: u64, spec: ServerSpec) -> Self {
         Self {
             id,
+            policy: Policy::of_roots(&spec.roots),
             spec,
             resolved: None,
             status: Status::Closed,
@@ -169,6 +175,8 @@ impl Connection {
             "title": self.spec.title(),
             "spec": self.spec.masked(),
             "resolved": self.resolved,
+            "policy": self.policy.shown(),
+            "declaresRoots": self.live.as_ref().map(|live| live.declares_roots),
             "status": status,
             "diagnostic": diagnostic,
             "authorization": self.flow.as_ref().map(Flow::shown),
@@ -193,9 +201,9 @@ pub(crate) async fn open(hub: Arc<Hub>, id: u64, tokens: Tokens) {
         connection.status = Status::Opening;
         connection.flow = None;
         connection.abandon = Arc::default();
-        Some((connection.spec.clone(), Arc::clone(&connection.abandon)))
+        Some((connection.spec.clone(), connection.policy.clone(), Arc::clone(&connection.abandon)))
     });
-    let Some((spec, abandon)) = opened else { return };
+    let Some((spec, policy, abandon)) = opened else { return };
     let user = SignIn { control: sign_in::control(&hub, id), anew: tokens == Tokens::Discarded };
     let Prepared { target, mut options, secrets, tap: bounds, hint } = match hub.connector.prepare(&spec, Some(user)) {
         Ok(prepared) => prepared,
@@ -215,9 +223,9 @@ pub(crate) async fn open(hub: Arc<Hub>, id: u64, tokens: Tokens) {
     }) else {
         return;
     };
-    let roots = options.answers.roots.take();
     declare_apps(&mut options.client.capabilities);
-    options.answers = Answers { roots, callback: Some(asks::callback(&hub, id, recorded)), ..Answers::default() };
+    options.answers = policy.responses(asks::callback(&hub, id, recorded, tap.clone()));
+    options.roots_change = true;
     let outcome = tokio::select! {
         outcome = open_session(&target, &options, &tap) => outcome,
         () = abandon.notified() => return,
@@ -235,16 +243,20 @@ pub(crate) async fn open(hub: Arc<Hub>, id: u64, tokens: Tokens) {
     let handshake = tap.redacted_value(session.handshake().to_value());
     let mut arrivals = session.arrivals();
     let slot = Arc::new(RwLock::new(Some(session)));
-    let live = Live { recorded, session: Arc::clone(&slot), cancelers: Arc::default() };
-    hub.change(|state| {
-        if let Some(connection) = state.connection(id) {
-            connection.status = Status::Open;
-            if let Some(known) = connection.sessions.iter_mut().find(|known| known.id == recorded) {
-                known.handshake = Some(handshake);
-            }
-            connection.live = Some(live);
+    let live = Live { recorded, session: Arc::clone(&slot), cancelers: Arc::default(), declares_roots: policy.has_roots() };
+    let newer = hub.change(|state| {
+        let connection = state.connection(id)?;
+        connection.status = Status::Open;
+        if let Some(known) = connection.sessions.iter_mut().find(|known| known.id == recorded) {
+            known.handshake = Some(handshake);
         }
+        connection.live = Some(live.clone());
+        Some(connection.policy.clone()).filter(|newer| !newer.has_same_roots(&policy))
     });
+    // They were changed while it was connecting.
+    if let Some(newer) = newer {
+        policy::tell_roots(&hub, id, live, &newer).await;
+    }
     let ended = loop {
         tokio::select! {
             arrived = arrivals.changed() => {

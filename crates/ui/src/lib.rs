@@ -7,8 +7,10 @@ mod apps;
 mod asks;
 mod assets;
 mod check;
+mod comparison;
 mod connection;
 mod hub;
+mod policy;
 mod requests;
 mod sign_in;
 mod spec;
@@ -18,6 +20,7 @@ mod test_runs;
 mod viewer;
 
 pub use access::{Access, AccessFailure, Token};
+pub use comparison::{Compared, ComparedSide, Offered};
 pub use sign_in::SignIn;
 pub use spec::{Connector, KnownServer, NewTest, Prepared, SavedTest, ServerSpec, SharedSession, SuiteChange};
 pub use test_runs::TestRunner;

@@ -83,7 +83,7 @@ fn micros(duration: Duration) -> u64 {
 
 pub(crate) async fn send(hub: &Arc<Hub>, id: u64, request: Request) -> Result<Outcome, HubFailure> {
     let live = connection::live(hub, id)?;
-    let Live { recorded, session, cancelers } = live.clone();
+    let Live { recorded, session, cancelers, .. } = live.clone();
     let held = session.read_owned().await;
     let session = held.as_ref().ok_or(HubFailure::NotOpen)?;
     let (canceler, cancellation) = Canceler::new();

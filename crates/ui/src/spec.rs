@@ -1,7 +1,8 @@
 //! A server as the page describes it, and who finds out what that means.
 
+use crate::comparison::{Compared, ComparedSide};
 use crate::sign_in::SignIn;
-use mcproof_client::{ConnectOptions, TapBounds, Target};
+use mcproof_client::{Answers, ConnectOptions, TapBounds, Target};
 use mcproof_protocol::{EraChoice, TransportChoice};
 use mcproof_record::{Diagnostic, Transcript};
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,21 @@ pub trait Connector: Send + Sync + 'static {
 
     /// The file of a program that a server is started with.
     fn find_program(&self, name: &str, prepared: &Prepared) -> Option<PathBuf>;
+
+    /// Reads the `answers:` of a suite, where they stand alone. Variables have no value in them.
+    ///
+    /// # Errors
+    /// Says what is wrong, and in which line.
+    fn answers(&self, text: &str) -> Result<Answers, Box<Diagnostic>>;
+
+    /// Compares what two sides promise, as `mcproof diff` does. Blocks while it visits servers, in sessions of its own.
+    ///
+    /// # Errors
+    /// A side shows no contract.
+    fn compare(&self, old: &ComparedSide, new: &ComparedSide) -> Result<Compared, Box<Diagnostic>>;
+
+    /// The locks and traces that can be compared with.
+    fn contract_files(&self) -> Vec<String>;
 
     /// The servers that can be named here.
     fn known(&self) -> Vec<KnownServer>;

@@ -94,12 +94,12 @@ enum SideSource {
 }
 
 /// One side with its contracts.
-struct Shown {
-    name: String,
-    contracts: Contracts,
-    extent: Extent,
+pub(super) struct Shown {
+    pub(super) name: String,
+    pub(super) contracts: Contracts,
+    pub(super) extent: Extent,
     /// `None` for files.
-    transport: Option<Transport>,
+    pub(super) transport: Option<Transport>,
 }
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
@@ -125,15 +125,19 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
             }
         }
     };
-    let (mut before, mut after) = match (before, after) {
-        (Ok(before), Ok(after)) => (before, after),
-        (Err(exit), _) | (_, Err(exit)) => return Ok(exit),
-    };
+    match (before, after) {
+        (Ok(before), Ok(after)) => judge(&compared(before, after), arguments.deny, &arguments.format),
+        (Err(exit), _) | (_, Err(exit)) => Ok(exit),
+    }
+}
+
+/// All changes from one side to the other.
+pub(super) fn compared(mut before: Shown, mut after: Shown) -> ContractDiff {
     let mut unseen = after.transport.map(|transport| out_of_reach(&mut before.contracts, transport)).unwrap_or_default();
     unseen.extend(before.transport.map(|transport| out_of_reach(&mut after.contracts, transport)).unwrap_or_default());
     let mut found = diff(before.side(), after.side());
     found.not_compared.extend(unseen);
-    judge(&found, arguments.deny, &arguments.format)
+    found
 }
 
 /// Prints a diff and says what comes of it. Where nothing was compared, nothing is green.
@@ -237,6 +241,15 @@ impl Arguments {
 }
 
 impl Shown {
+    /// A lock, a trace or a check.
+    pub(super) fn of_file(name: String, path: &Path) -> Result<Self, Failure> {
+        let (contracts, extent) = match contracts::read(path)? {
+            Saved::Lock(lock) => (lock.contracts, Extent::Whole),
+            Saved::Trace(contracts) => (contracts, Extent::Part),
+        };
+        Ok(Self { name, contracts, extent, transport: None })
+    }
+
     fn side(&self) -> Side<'_> {
         Side { name: &self.name, contracts: &self.contracts, extent: self.extent }
     }
@@ -267,9 +280,5 @@ fn positional(word: &str) -> Result<SideSource, Failure> {
 
 fn saved(side: &SideSource) -> Result<Option<Shown>, Failure> {
     let SideSource::File(path) = side else { return Ok(None) };
-    let (contracts, extent) = match contracts::read(Path::new(path))? {
-        Saved::Lock(lock) => (lock.contracts, Extent::Whole),
-        Saved::Trace(contracts) => (contracts, Extent::Part),
-    };
-    Ok(Some(Shown { name: path.clone(), contracts, extent, transport: None }))
+    Shown::of_file(path.clone(), Path::new(path)).map(Some)
 }

@@ -1,5 +1,6 @@
 //! `mcproof ui`: the inspector in the browser. Here are its flags, and what a server means that is typed into its page.
 
+mod comparing;
 mod saving;
 
 use crate::authorization::browser::{self, Consent};
@@ -7,15 +8,17 @@ use crate::authorization::secret_source::{self, SecretSource};
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::target::{self, TargetArgs, Words};
+use crate::target::{self, Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use clap::{Args as _, FromArgMatches as _};
-use mcproof_client::Guardian;
+use mcproof_client::{Answers, Guardian};
 use mcproof_record::{Diagnostic, Transcript};
+use mcproof_suite::Environment;
+use mcproof_suite::answers::read_answers;
 use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceRoom};
 use mcproof_ui::{
-    Access, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SharedSession, SignIn, SuiteChange,
-    TestRunner, Token,
+    Access, Compared, ComparedSide, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SharedSession,
+    SignIn, SuiteChange, TestRunner, Token,
 };
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -242,10 +245,11 @@ struct CommandLine {
     folder: PathBuf,
 }
 
-impl Connector for CommandLine {
-    fn prepare(&self, spec: &ServerSpec, user: Option<SignIn>) -> Result<Prepared, Box<Diagnostic>> {
+impl CommandLine {
+    /// The flags that say what a description says, and the server that they mean.
+    fn resolved(&self, spec: &ServerSpec, user: Option<SignIn>) -> Result<(TargetArgs, Resolved), Failure> {
         let spec = spec.clone();
-        let flag = |message: String| Box::new(Diagnostic::error("bad-flag", message));
+        let flag = |message: String| Failure::bad_input("bad-flag", message);
         let mut typed = TargetArgs {
             command: spec.command,
             server: spec.server,
@@ -265,13 +269,36 @@ impl Connector for CommandLine {
         }
         let words: Vec<String> = spec.url.into_iter().collect();
         let consent = user.map_or(Consent::Nobody, Consent::OnPage);
-        let resolved = typed.resolve_for(&words, Words::Name, &consent).map_err(|failure| failure.diagnostic)?;
+        let resolved = typed.resolve_for(&words, Words::Name, &consent)?;
+        Ok((typed, resolved))
+    }
+}
+
+impl Connector for CommandLine {
+    fn prepare(&self, spec: &ServerSpec, user: Option<SignIn>) -> Result<Prepared, Box<Diagnostic>> {
+        let (_, resolved) = self.resolved(spec, user).map_err(|failure| failure.diagnostic)?;
         let hint = resolved.host_hint();
         Ok(Prepared { target: resolved.target, options: resolved.options, secrets: resolved.secrets, tap: resolved.tap, hint })
     }
 
     fn find_program(&self, name: &str, prepared: &Prepared) -> Option<PathBuf> {
         super::doctor::find(name, &prepared.target)
+    }
+
+    fn answers(&self, text: &str) -> Result<Answers, Box<Diagnostic>> {
+        // Without variables: the page shows the answers, and suites that are saved have them.
+        let restriction = self.base.restriction().map_err(|failure| failure.diagnostic)?;
+        let environment = Environment { restriction, ..Environment::default() };
+        let first = |mistakes: Vec<Diagnostic>| mistakes.into_iter().next().expect("whoever refuses a text says why");
+        read_answers("answers", text, &environment).map_err(|mistakes| Box::new(first(mistakes)))
+    }
+
+    fn compare(&self, old: &ComparedSide, new: &ComparedSide) -> Result<Compared, Box<Diagnostic>> {
+        comparing::compare(self, old, new).map_err(|failure| failure.diagnostic)
+    }
+
+    fn contract_files(&self) -> Vec<String> {
+        comparing::files(&self.folder)
     }
 
     fn known(&self) -> Vec<KnownServer> {

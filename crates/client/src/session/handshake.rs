@@ -26,6 +26,8 @@ pub(super) struct Offer {
     pub(super) budget: Duration,
     /// Declared where it exists.
     pub(super) tasks: Option<Value>,
+    /// Whether the server will be told when the roots that are declared become others.
+    pub(super) roots_change: bool,
 }
 
 /// The handshake of the legacy era (2025-11-25, basic/lifecycle).
@@ -40,6 +42,12 @@ pub(super) async fn initialize(
     let offered = pinned.unwrap_or(Revision::LATEST_LEGACY.as_str());
     let mut capabilities = client.capabilities.clone();
     capabilities.extend(offer.tasks.clone().filter(|_| Revision::at(offered).has_tasks()).map(|tasks| ("tasks".to_owned(), tasks)));
+    // The modern era has no such notification: a server asks for the roots when it needs them (2026-07-28, client/roots).
+    if offer.roots_change
+        && let Some(Value::Object(roots)) = capabilities.get_mut("roots")
+    {
+        roots.entry("listChanged").or_insert(Value::Bool(true));
+    }
     let params = json!({ "protocolVersion": offered, "capabilities": capabilities, "clientInfo": client.info() });
     let outgoing = Outgoing {
         method: INITIALIZE,

@@ -627,7 +627,8 @@ impl<'a> Opening<'a> {
 
     pub(super) fn offer(&self) -> Offer {
         let version = self.options.protocol_version.clone();
-        Offer { version, insists: true, budget: self.budget, tasks: self.options.all_answers().tasks_capability() }
+        let (tasks, roots_change) = (self.options.all_answers().tasks_capability(), self.options.roots_change);
+        Offer { version, insists: true, budget: self.budget, tasks, roots_change }
     }
 
     /// `None` also where the user sends a token of their own.

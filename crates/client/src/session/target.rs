@@ -83,6 +83,9 @@ pub struct ConnectOptions {
     pub answers: Answers,
     /// Declared as well, for what [`super::Session::set_client_responses`] will say later; until then it is refused.
     pub later_answers: Answers,
+    /// Whether the roots may become others while the session lives. A legacy server is told that it will hear of it
+    /// (`notifications/roots/list_changed`); whoever changes them sends that.
+    pub roots_change: bool,
     pub guardian: Guardian,
     /// How long a request is still waited for once as many responses as there are open requests have come that fit none of
     /// them, or once a whole message has come of which only the end is missing: its line feed, or the blank line of its
