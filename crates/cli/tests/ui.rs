@@ -6,12 +6,16 @@
 mod apps;
 #[path = "browser/mod.rs"]
 mod browser;
+#[path = "ui/compare.rs"]
+mod compare;
 #[path = "ui/figures.rs"]
 mod figures;
 #[path = "ui/inspector.rs"]
 mod inspector;
 #[path = "peers/mod.rs"]
 mod peers;
+#[path = "ui/policies.rs"]
+mod policies;
 #[path = "ui/sign_in.rs"]
 mod sign_in;
 #[path = "ui/tasks.rs"]

@@ -24,7 +24,10 @@ pub(crate) struct Policy {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Decision {
     /// The policy, which a suite writes like this.
-    Policy { answer: Result<Value, RpcError>, written: Value },
+    Policy {
+        answer: Result<Value, RpcError>,
+        written: Value,
+    },
     User(Option<Unfinished>),
 }
 
@@ -159,9 +162,7 @@ mod tests {
     #[test]
     fn a_form_with_a_required_field_that_no_policy_fills_is_for_the_user() {
         let policy = of(Answers { elicitation: Some(Elicitation::Accept(Map::new())), ..Answers::default() });
-        let form = |required: Value| {
-            json!({ "requestedSchema": { "properties": { "a": { "default": 1 }, "b": { "type": "string" } }, "required": required } })
-        };
+        let form = |required: Value| json!({ "requestedSchema": { "properties": { "a": { "default": 1 }, "b": { "type": "string" } }, "required": required } });
         let accepted = Decision::Policy { answer: Ok(json!({ "action": "accept", "content": { "a": 1 } })), written: json!("accept") };
         assert_eq!(policy.decide("elicitation/create", &form(json!(["a"]))), accepted);
         let unfinished = Unfinished { content: json!({ "a": 1 }), missing: vec!["b".to_owned()] };

@@ -126,6 +126,14 @@ pub(crate) fn fill(page: &mut Page, selector: &str, text: &str) {
     page.type_text(text);
 }
 
+/// Chooses an option of a field.
+pub(crate) fn choose(page: &mut Page, field: &str, value: &str) {
+    page.evaluate(&format!(
+        "(() => {{ const field = document.querySelector('[data-testid={field}]'); field.value = '{value}'; \
+         field.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"
+    ));
+}
+
 /// What axe finds wrong by WCAG 2.2 AA in what is shown. The frame of an app is the app's own matter.
 pub(crate) fn violations(page: &mut Page) -> Value {
     let axe = crate::peers::root().join("crates/ui/web/node_modules/axe-core/axe.min.js");

@@ -1,7 +1,7 @@
 //! Calls that run as tasks, in the page: begun, listed, asked for input, canceled, with their result; in both eras.
 
 use crate::browser::Page;
-use crate::inspector::{Inspector, click, fill, open_tool, violations, wait_for};
+use crate::inspector::{Inspector, choose, click, fill, open_tool, violations, wait_for};
 use crate::peers::Peer;
 use serde_json::{Value, json};
 
@@ -33,14 +33,6 @@ fn call(page: &mut Page, tool: &str) {
         click(page, "as-task");
     }
     click(page, "send");
-}
-
-/// Chooses an option of a field.
-fn choose(page: &mut Page, field: &str, value: &str) {
-    page.evaluate(&format!(
-        "(() => {{ const field = document.querySelector('[data-testid={field}]'); field.value = '{value}'; \
-         field.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"
-    ));
 }
 
 fn becomes(page: &mut Page, status: &str) {

@@ -43,3 +43,38 @@ test("what a task asked for, and no other call", () => {
   expect(answersOf(all, all[0]!, "k")).toEqual({ elicitation: "cancel" });
   expect(answersOf(all, all[0]!)).toBeUndefined();
 });
+
+/** A frame of mcproof's own between the lines. */
+function withNote(lines: string[], at: number, ...notes: string[]) {
+  const tracker = new Tracker(1);
+  lines.forEach((line, id) => {
+    if (id === at) notes.forEach((text, index) => tracker.push({ id: 100 + index, at_us: id, direction: "local", body: { kind: "note", text } }));
+    const direction = line.startsWith("→") ? "to-server" : "from-server";
+    tracker.push({ id, at_us: id, direction, body: { kind: "line", bytes: line.replace("→", "") } } as Frame);
+  });
+  return tracker.calls;
+}
+
+test("what a policy has answered is written as the policy", () => {
+  const all = withNote([CALL, ...ask(7, "elicitation/create", '"result":{"action":"accept","content":{"a":1,"b":2}}'), END], 2, 'elicitation/create is answered by policy: "accept"');
+  expect(all[1]!.policies).toEqual([["elicitation/create", "accept"]]);
+  expect(answersOf(all, all[0]!)).toEqual({ elicitation: "accept" });
+});
+
+test("a note about something else marks nothing", () => {
+  const lines = [CALL, ...ask(7, "elicitation/create", '"result":{"action":"decline"}'), END];
+  for (const note of ["the server no longer knows the session: initializing again", 'sampling/createMessage is answered by policy: "hi"']) expect(withNote(lines, 2, note).some((call) => call.policies)).toBe(false);
+});
+
+test("a policy answers what a result asks for", () => {
+  const lines = [
+    CALL, '{"id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"sampling/createMessage"}}}}',
+    '→{"id":2,"method":"tools/call","params":{"name":"t","inputResponses":{"a":{"action":"accept","content":{"x":1}},"b":{"role":"assistant","content":{"type":"text","text":"y"},"model":"m"}}}}', '{"id":2,"result":{"content":[]}}',
+  ];
+  const all = withNote(lines, 2, 'elicitation/create is answered by policy: {"x":1}');
+  expect(all[0]!.policies).toEqual([["elicitation/create", { x: 1 }]]);
+  expect(answersOf(all, all[1]!)).toEqual({ elicitation: { x: 1 }, sampling: { role: "assistant", content: { type: "text", text: "y" }, model: "m" } });
+  // Two questions, and one policy: nobody knows which of them the user has answered.
+  const two = withNote([CALL, lines[1]!.replace("sampling/createMessage", "elicitation/create"), '→{"id":2,"method":"tools/call","params":{"name":"t","inputResponses":{"a":{"action":"accept","content":{"x":1}},"b":{"action":"accept","content":{"z":1}}}}}', '{"id":2,"result":{"content":[]}}'], 2, 'elicitation/create is answered by policy: "accept"');
+  expect(answersOf(two, two[1]!)).toEqual({ elicitation: { x: 1, z: 1 } });
+});

@@ -50,7 +50,7 @@ function taskOf(call: Call): Json | undefined {
 
 /** The responses to what the server asked during a call, or during the task that it has become. */
 export function answersOf(calls: Call[], call: Call, task?: string): Answers | undefined {
-  const given: [method: string, response: JsonObject][] = [];
+  const given: [method: string, response: JsonObject, policy?: Json][] = [];
   // Since 2026-07-28, the call is sent again with the responses to what its result asked for.
   for (let at: Call | undefined = call; at; ) {
     const { inputResponses } = paramsOf(at);
@@ -64,21 +64,30 @@ export function answersOf(calls: Call[], call: Call, task?: string): Answers | u
       asked = isObject(result) && isObject(result.inputRequests) ? result.inputRequests : {};
       return keys.every((key) => own(asked, key) !== undefined);
     });
+    // Those of one method come in the order of the questions; with fewer, nobody knows which one the user answered.
+    const policies = [...(at?.policies ?? [])];
+    const asks = (method: Json | undefined) => keys.filter((key) => (own(asked, key) as JsonObject | undefined)?.method === method).length;
+    const taken = policies.filter(([method]) => policies.filter(([other]) => other === method).length === asks(method));
+    const round: typeof given = [];
     for (const key of keys) {
       const request = own(asked, key);
       const response = inputResponses[key]!;
-      if (isObject(request)) given.unshift([String(request.method), isObject(response) && isObject(response.error) ? response : { result: response }]);
+      if (!isObject(request)) continue;
+      const by = taken.findIndex(([method]) => method === request.method);
+      const policy = by < 0 ? undefined : taken.splice(by, 1)[0]![1];
+      round.push([String(request.method), isObject(response) && isObject(response.error) ? response : { result: response }, policy]);
     }
+    given.unshift(...round);
   }
   for (const one of calls.slice(call.key)) {
     if (one.direction !== "from-server" || one.kind !== "request" || one.app || one.response === undefined) continue;
-    if (one.parent === call.key || (task !== undefined && taskOf(one) === task)) given.push([one.method, parsed(one.response)]);
+    if (one.parent === call.key || (task !== undefined && taskOf(one) === task)) given.push([one.method, parsed(one.response), one.policies?.[0]?.[1]]);
   }
   const answers: Answers = {};
   const unlike = new Set<string>();
-  for (const [method, response] of given) {
+  for (const [method, response, policy] of given) {
     const kind = own(KINDS, method);
-    const next = kind && written(kind, response);
+    const next = policy ?? (kind && written(kind, response));
     if (!kind || next === undefined) continue;
     const before = answers[kind];
     // Values of several forms stand side by side.

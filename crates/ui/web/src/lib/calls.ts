@@ -24,6 +24,8 @@ export interface Call {
   message?: string;
   http?: { exchange: number; method: string; url: string; status?: number };
   parent?: number;
+  /** What was answered by a policy that the user has set: the method, and the policy as a suite has it. */
+  policies?: [method: string, policy: Json][];
   /** It passed between the page and an app, and not over the wire. */
   app?: boolean;
   /** The server refused `server/discover`, and `initialize` succeeded: it speaks the legacy era, and nothing failed. */
@@ -41,6 +43,10 @@ export const ERRORS: CallStatus[] = ["tool-error", "rpc-error", "http-error", "n
 export const isFailure = (call: Call): boolean => ERRORS.includes(call.status) && !call.fellBack;
 
 const FAR = 200_000;
+/** What mcproof notes of an answer that no user gave (`asks.rs`). */
+const BY_POLICY = /^(\S+) is answered by policy: (.*)$/s;
+/** Calls before a note that may be what it is about. */
+const NEAR = 50;
 /** Methods whose results tell of tasks. */
 const TASKED = new Set(["tools/call", "tasks/get", "tasks/cancel", "tasks/list", "tasks/result"]);
 
@@ -102,6 +108,9 @@ export class Tracker {
         }
         this.exchanges.delete(body.exchange);
         break;
+      case "note":
+        this.note(frame, body.text);
+        break;
       case "exited":
       case "closed":
         if (body.kind === "exited" || body.pipe === "stdout")
@@ -111,6 +120,22 @@ export class Tracker {
             call.message = body.kind === "exited" ? exitText(body) : "the server closed its stdout";
           }
         break;
+    }
+  }
+
+  /** Takes a note about a question: a request that is open, or one in the result of a call (2026-07-28, basic/patterns/mrtr). */
+  private note(frame: Frame, text: string) {
+    const [, method, written] = BY_POLICY.exec(text) ?? [];
+    if (method === undefined) return;
+    const open = [...this.open.values()].find((call) => call.direction === "from-server" && call.method === method && !call.app && !call.policies);
+    // Of a task, the questions are in its state.
+    const asked = open ?? this.calls.slice(-NEAR).findLast((call) => call.status === "input-required" || (call.method === "tasks/get" && call.response?.includes('"inputRequests"')));
+    if (!asked) return;
+    this.touch(asked, frame);
+    try {
+      (asked.policies ??= []).push([method, read(written!)]);
+    } catch {
+      // It was cut, as a frame that is too long is.
     }
   }
 

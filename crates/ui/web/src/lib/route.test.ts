@@ -9,7 +9,7 @@ vi.hoisted(() => {
 });
 const { placeOf, placeText } = await import("./route");
 
-test.each(["/1/tools/echo", "/-/connect", "/2/resources/file%3A%2F%2F%2Fa%3Fb", "/1/overview?call=3.14", "/1/tools/a%2Fb?call=-101.2", "/1/tools/%E2%9C%93"])("%s leads to itself", (text) => {
+test.each(["/1/tools/echo", "/-/connect", "/2/resources/file%3A%2F%2F%2Fa%3Fb", "/1/overview?call=3.14", "/1/tools/a%2Fb?call=-101.2", "/1/tools/%E2%9C%93", "/1/answers", "/1/compare/old%3D1%26new%3D2%26new.era%3Dlegacy"])("%s leads to itself", (text) => {
   expect(placeText(placeOf(text)!)).toBe(text);
 });
 

@@ -8,7 +8,7 @@ import { hasSecrets, withoutSecrets } from "./schema";
 import { catalogs, drafts, draftTexts, edited, isFile, item, overview, selected, setDraft, setDraftText, story, view, type View } from "./store";
 import type { Json, JsonObject } from "./types";
 
-const VIEWS: View[] = ["overview", "tools", "prompts", "resources", "tasks", "logs", "check", "saved", "connect"];
+const VIEWS: View[] = ["overview", "tools", "prompts", "resources", "tasks", "logs", "answers", "check", "compare", "saved", "connect"];
 
 export interface Place {
   server: number | null;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { read } from "./lossless";
-import { canCurl, cli, curl, expectation, folderFrom, freeName, pytest, resultExpectation, rust, suite, suiteStep, testNames, vitest } from "./snippets";
+import { answersYaml, canCurl, cli, curl, expectation, folderFrom, freeName, pytest, resultExpectation, rust, suite, suiteStep, suiteTest, testNames, vitest } from "./snippets";
 import type { Step } from "./store";
 import type { Connection, Handshake, JsonObject, Spec } from "./types";
 
@@ -104,4 +104,19 @@ test("a name is free or is made so", () => {
   const names = testNames('server: { stdio: x }\ntests:\n  - name: next works # here\n    steps: []\n  - name: "a \\"b\\" $${c}"\n  - name: \'it\'\'s\'\n  - steps: []\n    name: late\n');
   expect(names).toEqual(["next works", 'a "b" ${c}', "it's", "late"]);
   expect([freeName("next works", names), freeName("new", names), freeName("x", ["x", "x 2"])]).toEqual(["next works 2", "new", "x 3"]);
+});
+
+test("policies are the answers of the test, as they were written", () => {
+  const of = (text: string, answers: object) => ({ policy: { text, answers } }) as Parameters<typeof answersYaml>[0];
+  expect(answersYaml({})).toEqual([]);
+  expect(answersYaml(of("", {}))).toEqual([]);
+  expect(answersYaml(of("elicitation: accept", { elicitation: "accept" }))).toEqual(['answers: {"elicitation":"accept"}']);
+  expect(answersYaml(of("\n# why\nelicitation: accept\n\nsampling: hi\n", { elicitation: "accept", sampling: "hi" }))).toEqual(["answers:", "  # why", "  elicitation: accept", "", "  sampling: hi"]);
+  expect(answersYaml(of("---\nelicitation: accept\n", { elicitation: "accept" }))).toEqual(['answers: {"elicitation":"accept"}']);
+  const at = of("elicitation: accept\nroots: [file:///a]", { elicitation: "accept", roots: ["file:///a"] });
+  const same = step({ answers: { elicitation: "accept", roots: ["file:///a"] } });
+  const other = step({ answers: { elicitation: "decline", roots: ["file:///a"] } });
+  expect(suiteTest(at, [same, other], "t").split("\n").slice(0, 5)).toEqual(["- name: t", "  answers:", "    elicitation: accept", "    roots: [file:///a]", "  steps:"]);
+  expect(suiteTest(at, [same], "t")).not.toContain("answers: {");
+  expect(suiteTest(at, [other], "t")).toContain('answers: {"elicitation":"decline"}');
 });

@@ -104,6 +104,26 @@ export function resultExpectation(method: string, result: JsonObject): Json | un
   return { [list!]: blocks.length > 8 ? { $len: blocks.length } : blocks.map(block) };
 }
 
+/** What the policies of a server are as `answers:` of a test. A text of several lines stays as it was written, with its comments. */
+export function answersYaml({ policy }: Pick<Connection, "policy">): string[] {
+  if (!policy || Object.keys(policy.answers).length === 0) return [];
+  const lines = policy.text.replace(/^(\s*\n)+|\s+$/g, "").split("\n");
+  // What begins or ends a document stands in no other one.
+  if (lines.length === 1 || lines.some((line) => /^(---|\.\.\.|%)/.test(line))) return [`answers: ${flow(policy.answers as JsonObject)}`];
+  return ["answers:", ...lines.map((line) => (line.trim() === "" ? "" : `  ${line}`))];
+}
+
+/** A step without the responses that the test has. */
+function beside(step: Step, { policy }: Pick<Connection, "policy">): Step {
+  if (!step.answers || !policy) return step;
+  const { unlike, ...given } = step.answers;
+  const own = Object.entries(given).filter(([kind, value]) => write(value) !== write((policy.answers as JsonObject)[kind] ?? null));
+  const { answers: _, ...rest } = step;
+  if (own.length === 0) return rest;
+  const still = unlike?.filter((kind) => own.some(([name]) => name === kind)) ?? [];
+  return { ...rest, answers: { ...Object.fromEntries(own), ...(still.length > 0 ? { unlike: still } : {}) } };
+}
+
 export function suiteStep(step: Step, indent = "      "): string {
   const { method, params } = step;
   const lines: string[] = [];
@@ -163,15 +183,17 @@ function serverYaml(connection: Connection, file: string): string {
 }
 
 /** A test as an item of the list `tests:` of a suite. */
-export function suiteTest(steps: Step[], title: string): string {
-  return `- name: ${scalar(title)}\n  steps:\n${steps.map((step) => suiteStep(step, "    ")).join("\n")}`;
+export function suiteTest(connection: Pick<Connection, "policy">, steps: Step[], title: string): string {
+  const answers = answersYaml(connection).map((line) => (line === "" ? "\n" : `  ${line}\n`)).join("");
+  return `- name: ${scalar(title)}\n${answers}  steps:\n${steps.map((step) => suiteStep(beside(step, connection), "    ")).join("\n")}`;
 }
 
 export const USUAL_NAME = "what was tried in the inspector";
 
 /** The text of a suite that is to stand in this file, seen from the folder of `mcproof ui`. */
 export function suite(connection: Connection, steps: Step[], title = USUAL_NAME, file = "inspector.mcproof.yaml"): string {
-  return `${serverYaml(connection, file)}\n\ntests:\n  - name: ${scalar(title)}\n    steps:\n${steps.map((step) => suiteStep(step)).join("\n")}\n`;
+  const test = suiteTest(connection, steps, title).split("\n").map((line) => (line === "" ? "" : `  ${line}`)).join("\n");
+  return `${serverYaml(connection, file)}\n\ntests:\n${test}\n`;
 }
 
 /** The names of the tests in the text of a suite. */

@@ -155,7 +155,7 @@ export async function follow() {
 
 // ---- where the user is
 
-export type View = "overview" | "tools" | "prompts" | "resources" | "tasks" | "logs" | "check" | "saved" | "connect";
+export type View = "overview" | "tools" | "prompts" | "resources" | "tasks" | "logs" | "answers" | "check" | "compare" | "saved" | "connect";
 
 export const selected = signal<number | null>(null);
 export const view = signal<View>("overview");

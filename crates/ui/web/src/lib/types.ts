@@ -92,10 +92,20 @@ export interface Connection {
   resolved?: Spec | null;
   status: Status;
   diagnostic: Diagnostic | null;
+  /** How its questions are answered without the user: the text that was set, and what it says. */
+  policy?: Policy;
+  /** Whether the handshake of the open session offered roots. */
+  declaresRoots?: boolean | null;
   authorization?: SignIn | null;
   /** Tasks that are followed to their end, or were. */
   followed?: { session: number; task: string; following: boolean; problem: Diagnostic | null }[];
   sessions: { id: number; openedMs: number; handshake: Handshake | null }[];
+}
+
+/** In the words of `answers:` of a suite. */
+export interface Policy {
+  text: string;
+  answers: { roots?: Json[]; elicitation?: Json; sampling?: Json };
 }
 
 export interface Ask {
@@ -105,6 +115,8 @@ export interface Ask {
   method: string;
   params: JsonObject;
   askedMs: number;
+  /** What the policy has for the form, and the required fields for which it has nothing. */
+  unfinished?: { content: JsonObject; missing: string[] } | null;
 }
 
 export interface TestCase {

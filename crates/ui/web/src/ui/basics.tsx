@@ -1,5 +1,5 @@
 import {
-  Activity, ArrowDownLeft, ArrowUpRight, Bell, BookOpen, Boxes, Check, ChevronDown, ChevronRight, CircleAlert, CircleDot, Copy, Download, FileText,
+  Activity, ArrowDownLeft, ArrowLeftRight, ArrowUpRight, Bell, BookOpen, Boxes, Check, ChevronDown, ChevronRight, CircleAlert, CircleDot, Copy, Download, FileText,
   FlaskConical, GitCompare, Info, ListChecks, MessageSquare, Moon, PanelRight, Play, Plug, Plus, Radio, RotateCcw, Search, ShieldCheck, Square,
   Stethoscope, Sun, SunMoon, Terminal, Trash2, TriangleAlert, Wrench, X, type IconNode,
 } from "lucide";
@@ -15,7 +15,7 @@ const ICONS = {
   right: ChevronRight, alert: CircleAlert, dot: CircleDot, copy: Copy, download: Download, file: FileText, flask: FlaskConical, compare: GitCompare, info: Info, list: ListChecks,
   message: MessageSquare, moon: Moon, panel: PanelRight, play: Play, plug: Plug, plus: Plus, radio: Radio, again: RotateCcw, search: Search,
   shield: ShieldCheck, stop: Square, doctor: Stethoscope, sun: Sun, auto: SunMoon, terminal: Terminal, trash: Trash2, warning: TriangleAlert,
-  wrench: Wrench, close: X,
+  swap: ArrowLeftRight, wrench: Wrench, close: X,
 } satisfies Record<string, IconNode>;
 export type IconName = keyof typeof ICONS;
 

@@ -354,7 +354,7 @@ export function Saved() {
         <>
           {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(write(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = steps.value.filter((one) => one !== step))} /></div>)}
           {all.some((step) => isRedacted(step.params) || isRedacted(step.payload) || isRedacted(step.result)) && <p class="note" data-testid="redacted">Something in these steps was redacted. A result may have any text there; an argument has to be put in by hand.</p>}
-          {at && !isFile && <SaveAs whole={(name, file) => suite(at, all, name, file)} test={(name) => suiteTest(all, name)} done={forget} />}
+          {at && !isFile && <SaveAs whole={(name, file) => suite(at, all, name, file)} test={(name) => suiteTest(at, all, name)} done={forget} />}
           {at && <section class="block"><div class="block-bar"><span class="block-kind">suite</span><span class="grow" /><CopyButton text={() => text} label="Copy suite" /></div><Plain text={text} /></section>}
         </>
       )}
@@ -409,5 +409,5 @@ function SaveAs({ whole, test, done }: { whole: (name: string, file: string) => 
   );
 }
 
-export interface NavEntry { view: "overview" | "tools" | "prompts" | "resources" | "logs" | "check" | "saved"; text: string; icon: IconName; count?: number }
+export interface NavEntry { view: "overview" | "tools" | "prompts" | "resources" | "logs" | "answers" | "check" | "compare" | "saved"; text: string; icon: IconName; count?: number }
 export { pane, trafficOpen, brush, selected };

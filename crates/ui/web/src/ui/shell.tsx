@@ -2,6 +2,7 @@ import { Component, type ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { addressOf, post } from "../lib/api";
 import { isObject, type Call } from "../lib/calls";
+import { sidesText } from "../lib/compare";
 import { initial, resolve } from "../lib/schema";
 import { hasTasks } from "../lib/tasks";
 import {
@@ -10,7 +11,9 @@ import {
 import { copy, visible } from "../lib/text";
 import type { Ask, Connection, Json, JsonObject } from "../lib/types";
 import { waitsForUser } from "./authorization";
+import { AnswersPage } from "./answers";
 import { Badge, Button, Empty, Icon, Said, type IconName } from "./basics";
+import { ComparePage, usualSides } from "./compare";
 import { Explore, SideList } from "./explore";
 import { SchemaForm } from "./form";
 import { CheckPage, Connect, Logs, OverviewPage, Saved } from "./pages";
@@ -74,6 +77,8 @@ function Main() {
     case "resources": return <Explore />;
     case "tasks": return <TasksPage />;
     case "logs": return <Logs />;
+    case "answers": return <AnswersPage key={selected.value} />;
+    case "compare": return <ComparePage />;
     case "check": return <CheckPage key={selected.value} />;
     case "saved": return <Saved />;
     default: return <OverviewPage />;
@@ -123,7 +128,9 @@ function Nav() {
     { view: "resources", text: "Resources", icon: "file", count: (known?.resources.items.length ?? 0) + (known?.templates.items.length ?? 0), shown: "resources" in declared },
     { view: "tasks", text: "Tasks", icon: "list", count: currentSession.value?.tracker.tasks.all.size || undefined, shown: hasTasks(handshake.value) || (currentSession.value?.tracker.tasks.all.size ?? 0) > 0 },
     { view: "logs", text: "Logs", icon: "terminal", count: logs, shown: true },
+    { view: "answers", text: "Answers", icon: "bell", count: Object.keys(connection.value?.policy?.answers ?? {}).length || undefined, shown: !isFile && connection.value?.status !== "recorded" },
     { view: "check", text: "Check", icon: "shield", shown: connection.value?.status !== "recorded" },
+    { view: "compare", text: "Compare", icon: "compare", shown: !isFile },
     { view: "saved", text: "Tests", icon: "flask", count: stepsHere.value.length || undefined, shown: true },
   ];
   return (
@@ -164,7 +171,7 @@ function Tray({ asks }: { asks: Ask[] }) {
   const ask = asks[Math.min(at, asks.length - 1)]!;
   return (
     <section class="tray" aria-label="Questions of servers" data-testid="tray">
-      <header><Icon name="bell" size={15} /><strong>{asks.length === 1 ? "The server asks" : `${asks.length} questions wait`}</strong><span class="grow" />{asks.length > 1 && <><Button kind="quiet" label="Previous question" icon="out" onClick={() => setAt((at + asks.length - 1) % asks.length)} /><span class="small muted">{Math.min(at, asks.length - 1) + 1} of {asks.length}</span><Button kind="quiet" label="Next question" icon="in" onClick={() => setAt((at + 1) % asks.length)} /></>}</header>
+      <header><Icon name="bell" size={15} /><strong>{asks.length === 1 ? "The server asks" : `${asks.length} questions wait`}</strong><span class="grow" /><Button kind="quiet" icon="wrench" label="Answer by a policy" data-testid="to-policies" onClick={() => { select(ask.connection); go("answers"); }} />{asks.length > 1 && <><Button kind="quiet" label="Previous question" icon="out" onClick={() => setAt((at + asks.length - 1) % asks.length)} /><span class="small muted">{Math.min(at, asks.length - 1) + 1} of {asks.length}</span><Button kind="quiet" label="Next question" icon="in" onClick={() => setAt((at + 1) % asks.length)} /></>}</header>
       {ask.method === "elicitation/create" ? <Elicitation key={ask.id} ask={ask} /> : <Sampling key={ask.id} ask={ask} />}
     </section>
   );
@@ -186,12 +193,14 @@ const answer = (ask: Ask, body: JsonObject) => post(`asks/${ask.id}`, body).catc
 
 function Elicitation({ ask }: { ask: Ask }) {
   const schema = useMemo(() => (isObject(ask.params.requestedSchema) ? ask.params.requestedSchema : {}), [ask]);
-  const [value, setValue] = useState<Json>(initial(resolve(schema, schema), schema) ?? {});
+  const begun = initial(resolve(schema, schema), schema) ?? {};
+  const [value, setValue] = useState<Json>(isObject(begun) ? { ...begun, ...ask.unfinished?.content } : begun);
   const [valid, setValid] = useState(true);
   const url = ask.params.mode === "url" && typeof ask.params.url === "string" ? ask.params.url : undefined;
   return (
     <>
       <p class="tray-message">{visible(String(ask.params.message ?? ""))}</p>
+      {ask.unfinished && <p class="note" data-testid="unfinished">The policy has no value for {ask.unfinished.missing.slice(0, 5).map((name, index) => <>{index > 0 && ", "}<code key={name}>{visible(name)}</code></>)}, which the form requires.</p>}
       {url ? <p class="note">It wants you to visit <code class="uri">{visible(url)}</code>{/^https?:\/\//i.test(url) && <> <a href={url} target="_blank" rel="noopener noreferrer nofollow">open</a></>}</p> : <SchemaForm schema={schema} value={value} onChange={setValue} onValid={setValid} testid="elicitation" />}
       <div class="actions"><Button kind="primary" data-testid="accept" disabled={!valid} onClick={() => void answer(ask, { result: url ? { action: "accept" } : { action: "accept", content: value } })}>Accept</Button><Button data-testid="decline" onClick={() => void answer(ask, { result: { action: "decline" } })}>Decline</Button><Button kind="quiet" onClick={() => void answer(ask, { result: { action: "cancel" } })}>Cancel</Button></div>
     </>
@@ -269,12 +278,19 @@ function Palette() {
     const pages: [string, View, IconName][] = overview.value?.tests ? [] : [["Overview", "overview", "info"], ...(hasTasks(handshake.value) ? [["Tasks", "tasks", "list"] as [string, View, IconName]] : []), ["Logs", "logs", "terminal"], ["Tests", "saved", "flask"]];
     const recorded = connection.value?.status === "recorded";
     if (!recorded && !overview.value?.tests) pages.push(["Check the server", "check", "shield"]);
+    if (!isFile && !recorded && !overview.value?.tests && id !== null) pages.push(["When the server asks: policies", "answers", "bell"], ["Roots of the client", "answers", "file"]);
     if (!isFile && !overview.value?.tests) pages.push(["Connect to another server", "connect", "plus"]);
     for (const [text, to, icon] of pages) found.push({ text, about: "page", icon, run: () => go(to) });
     if (id !== null && !recorded && !overview.value?.tests) found.push({ text: "Reconnect", about: "command", icon: "again", run: () => void post(`connections/${id}/open`) }, { text: "Disconnect", about: "command", icon: "plug", run: () => void post(`connections/${id}/close`) });
     const shared = shownSession.value?.id;
     if (!isFile && shared !== undefined && shared >= 0) for (const one of shareMenu(shared)) found.push({ text: `Share this session: ${one.text.toLowerCase().replace("html", "HTML")}`, about: "command", icon: one.icon, run: one.run });
     for (const command of comparisons()) found.push(command);
+    if (!isFile && !overview.value?.tests && id !== null) {
+      const contracts = (text: string, about: string, sides: Parameters<typeof sidesText>[0]) => found.push({ text, about: `compare  ${about}`, icon: "compare", run: () => go("compare", sidesText(sides)) });
+      contracts("Compare contracts", "two servers, eras, revisions, transports, locks or traces", usualSides(overview.value!.connections, id));
+      for (const one of overview.value!.connections) if (one.id !== id) contracts(`Compare the contract with that of ${one.title}`, "server", { old: { connection: id }, new: { connection: one.id } });
+      contracts("Compare the contract with a lock or a trace", "file", { old: { file: "mcproof.lock" }, new: { connection: id } });
+    }
     if (!isFile && !overview.value?.tests) found.push({ text: "Copy a link to this page, with the token", about: "command", icon: "copy", run: () => void copy(addressOf(location.hash.slice(1))).then((done) => toast(done ? "Copied. Whoever has it can use this page until mcproof ends" : "The browser does not allow copying")) });
     found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });
     for (const one of ["light", "dark", "auto"] as const) found.push({ text: `Theme: ${one}`, about: "command", icon: one === "light" ? "sun" : one === "dark" ? "moon" : "auto", run: () => (theme.value = one) });

@@ -5,7 +5,7 @@ import { isFailure, isObject, type Call } from "../lib/calls";
 import { own, read, repeated, write } from "../lib/lossless";
 import { canCurl, cli, curl, isRedacted, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
 import {
-  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, received, request, run, runs, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
+  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, received, request, run, runs, select, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
 import type { Task } from "../lib/tasks";
 import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
@@ -146,6 +146,7 @@ export function Story() {
       </header>
       {task && <p class="note">It became a task, which is <TaskStatusBadge task={task} />. <button type="button" class="link" onClick={() => go("tasks", task.id)}>Show the task</button></p>}
       {call.message && <p class={`note ${failed ? "error" : ""}`}>{visible(call.message)}</p>}
+      {call.policies && <p class="note" data-testid="by-policy">{call.policies.map(([method, policy], index) => <span key={index}>{index > 0 && "; "}<code>{visible(method)}</code> was answered by the policy <code>{visible(write(policy).slice(0, 300))}</code></span>)}. {owner && owner.status !== "recorded" && !isFile && <button type="button" class="link" onClick={() => { select(owner.id); go("answers"); }}>Change it</button>}</p>}
       {call.fellBack && <p class="note">The server does not know this method, and accepted “initialize”: it speaks the legacy era.</p>}
       {other && (other.key !== call.key || compared.value!.session !== at.session) ? <Differences one={other} other={call} /> : (
         <>

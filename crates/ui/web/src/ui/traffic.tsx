@@ -90,7 +90,7 @@ function CallRow({ call }: { call: Call }) {
     <div class={`call ${failed ? "bad" : ""}`} data-status={call.status}>
       <span class="call-time">{clock(call.start)}</span>
       <span class={`call-way ${call.direction}`}><Icon name={call.direction === "to-server" ? "out" : "in"} size={13} /></span>
-      <span class="call-name">{call.app && <span class="call-target muted">app</span>}<span class={`call-method ${look}`}>{visible(call.method)}</span>{call.target && <span class={failed ? "bad" : "muted"}>{visible(call.target)}</span>}</span>
+      <span class="call-name">{call.app && <span class="call-target muted">app</span>}{call.policies && <span class="call-target muted" data-testid="policy-mark">policy</span>}<span class={`call-method ${look}`}>{visible(call.method)}</span>{call.target && <span class={failed ? "bad" : "muted"}>{visible(call.target)}</span>}</span>
       <span class="call-status">{call.fellBack ? "legacy" : call.kind === "notification" && !failed ? "" : call.code ?? call.http?.status?.toString().replace(/^2\d\d$/, "") ?? ""}</span>
       <span class="call-duration">{call.kind === "notification" ? "" : call.status === "pending" ? "…" : call.end !== undefined ? duration(call.end - call.start) : ""}</span>
     </div>
@@ -245,6 +245,8 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
       draw.beginPath();
       draw.roundRect(from, HEAD + row * LANE + 2.5, to - from, LANE - 6, 2);
       draw.fill();
+      // Hollow: no person has answered it.
+      if (call.policies) draw.clearRect(from + 1, HEAD + row * LANE + 5, Math.max(0.5, to - from - 2), LANE - 11);
     };
     drawn.forEach(paint);
     draw.globalAlpha = 1;
@@ -309,7 +311,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
   return (
     <div class="timeline" data-testid="timeline">
       <canvas ref={canvas} role="img" aria-label={`Timeline of ${count(session.tracker.calls.length, "call")}; drag to choose a time range`} style={{ height: `${tall}px` }}
-        title={hover ? `${hover.method} ${hover.target ?? ""} ${hover.end !== undefined ? duration(hover.end - hover.start) : ""}` : undefined}
+        title={hover ? `${hover.method} ${hover.target ?? ""} ${hover.end !== undefined ? duration(hover.end - hover.start) : ""}${hover.policies ? ", answered by a policy" : ""}` : undefined}
         onPointerDown={(event) => { canvas.current!.setPointerCapture(event.pointerId); const at = place(event); setDrag([at, at]); }}
         onPointerMove={(event) => (drag ? setDrag([drag[0], place(event)]) : setHover(under(event)))}
         onPointerUp={(event) => {
