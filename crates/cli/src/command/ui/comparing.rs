@@ -201,7 +201,8 @@ mod tests {
         let modern = || chosen("modern/full", &["2026-07-28"], &["a"], Some(Era::Modern));
         let found = changes(legacy(), modern());
         assert_eq!(codes(&found), ["tool-removed"]);
-        assert_eq!((&found.keys, &found.changes[0].keys), (&vec!["legacy/full, modern/full".to_owned()], &found.keys));
+        assert_eq!(found.keys, ["legacy/full, modern/full"]);
+        assert_eq!(found.changes[0].keys, found.keys);
         assert_eq!(found.not_compared.len(), 1);
         // Nobody chose them: the server has lost an era.
         let found = changes(Chosen { era: None, ..legacy() }, Chosen { era: None, ..modern() });

@@ -19,12 +19,13 @@ const MANY = 100;
 /** Characters of a value that are shown. */
 const LONGEST = 6000;
 
-/** The server that is looked at with another one; alone, in its two eras. */
+/** The server that is looked at with another one; alone, in its two eras, and what was recorded with a lock. */
 export function usualSides(connections: Connection[], id: number | null): Sides {
   const old = connections.find((one) => one.id === id) ?? connections[0];
   const other = connections.find((one) => one.id !== old?.id);
   if (!old) return { old: { file: "mcproof.lock" }, new: { file: "mcproof.lock" } };
-  return other ? { old: { connection: old.id }, new: { connection: other.id } } : { old: { connection: old.id, era: "legacy" }, new: { connection: old.id, era: "modern" } };
+  if (other) return { old: { connection: old.id }, new: { connection: other.id } };
+  return old.status === "recorded" ? { old: { file: "mcproof.lock" }, new: { connection: old.id } } : { old: { connection: old.id, era: "legacy" }, new: { connection: old.id, era: "modern" } };
 }
 
 export function ComparePage() {
