@@ -127,6 +127,7 @@ pub(crate) fn take(
 }
 
 /// The same for whoever shows elsewhere than in the terminal what goes on, and waits for the end: on a runtime of its own, without a trace.
+#[cfg(feature = "ui")]
 pub(crate) fn take_unseen(resolved: &Resolved, visitors: &[Visitor], effort: CaptureExtent) -> Result<CapturedContracts, Failure> {
     conversation::run(visit_all(resolved, visitors, None, effort, || fresh_tap(resolved, Watching::Off)))?
 }
