@@ -88,7 +88,8 @@ impl Policy {
         };
         let Some(written) = self.answers.written().get(name).cloned() else { return Decision::User(None) };
         let answer = self.answers.answer(method, params);
-        match answer.as_ref().ok().and_then(|answer| Unfinished::of(params, answer)) {
+        let unfinished = answer.as_ref().ok().and_then(|answer| Unfinished::of(params, answer));
+        match unfinished {
             Some(unfinished) => Decision::User(Some(unfinished)),
             None => Decision::Policy { answer, written },
         }
