@@ -357,19 +357,19 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
         (CallFailure::TimedOut { stage, .. }, _) => match scene.faults.first() {
             Some(fault) => {
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
-                ("no-answer", fault_hint(fault, &scene.transcript, scene.audience))
+                ("no-response", fault_hint(fault, &scene.transcript, scene.audience))
             }
             None if matches!(stage, Some(Stage::Responder { bytes: 1.. })) && !is_streaming(&scene.transcript) => {
-                ("no-answer", Some(UNENDED.to_owned()))
+                ("no-response", Some(UNENDED.to_owned()))
             }
-            None if scene.audience == Audience::Monitor => ("no-answer", Some(LONGER.to_owned())),
+            None if scene.audience == Audience::Monitor => ("no-response", Some(LONGER.to_owned())),
             None => {
                 let hint = scene.audience.hint(
                     "raise `timeouts.request`, or `timeout` of the step, if the server needs longer",
                     "raise `timeouts.request_ms`, or `timeout_ms` of the request, if the server needs longer",
                     "raise --timeout if the server needs longer, or watch the wire with -v",
                 );
-                ("no-answer", hint)
+                ("no-response", hint)
             }
         },
         (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
@@ -390,7 +390,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             let hint =
                 fault.and_then(|fault| fault_hint(fault, &scene.transcript, scene.audience)).or_else(|| http_hint(head, excerpt, scene));
             let hint = hint.or_else(|| unread::of_events(&scene.transcript).map(str::to_owned));
-            ("no-answer-in-response", hint)
+            ("no-response-in-http-response", hint)
         }
     };
     finish(Diagnostic::error(code, message), hint, &scene.transcript)
@@ -441,7 +441,7 @@ pub fn of_task_failure(failure: &TaskFailure, method: &str, scene: &Scene) -> Di
         F::Rpc { .. } => ("rpc-error", None),
         F::NotATask { .. } => ("not-a-task", None),
         F::NoInput { .. } => ("no-policy", fixed("set the response under `answers`")),
-        F::TimedOut { .. } => ("no-answer", fixed("raise `timeouts.request`, or `timeout` of the step, if the task needs longer")),
+        F::TimedOut { .. } => ("no-response", fixed("raise `timeouts.request`, or `timeout` of the step, if the task needs longer")),
     };
     finish(Diagnostic::error(code, failure.to_string()), hint, &scene.transcript)
 }
@@ -479,8 +479,8 @@ fn code_of_bound(bound: Bound) -> &'static str {
 /// Whether the diagnostic of a failed request already names the invalid data that the server sent.
 pub fn names_fault(diagnostic: &Diagnostic) -> bool {
     let codes = [
-        "no-answer",
-        "no-answer-in-response",
+        "no-response",
+        "no-response-in-http-response",
         "not-a-message",
         "sse-event-name",
         "sse-event-unfinished",

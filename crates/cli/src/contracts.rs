@@ -263,8 +263,8 @@ async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -
             let scene = diagnosis::scene(session).await;
             Err(Failure::new(Exit::Failed, of_list_failure(&failure, method, &scene)))
         }
-        Err(failure @ CaptureFailure::Restless) => {
-            let diagnostic = Diagnostic::error("restless-lists", failure.to_string());
+        Err(failure @ CaptureFailure::Unstable) => {
+            let diagnostic = Diagnostic::error("unstable-lists", failure.to_string());
             Err(Failure::new(Exit::Failed, diagnostic.hint("inspect the list_changed notifications with --verbose")))
         }
     }

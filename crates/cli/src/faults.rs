@@ -62,7 +62,7 @@ impl FaultArgs {
         }
         if let (FaultTransport::Stdio, Some(fault)) = (transport, known.iter().find(|fault| fault.rule.disturbance.refuses_requests())) {
             let message = "`status`, `end_session` and `expire_token` mean nothing over stdio";
-            return Err(Failure::new(Exit::BadInput, Diagnostic::error("meaningless-key", message).at(fault.place.clone())));
+            return Err(Failure::new(Exit::BadInput, Diagnostic::error("inapplicable-key", message).at(fault.place.clone())));
         }
         if known.is_empty() {
             return Ok(None);

@@ -89,7 +89,7 @@ fn what_goes_wrong_is_told_with_the_wire() {
     // The next step is in the words of this protocol.
     assert_eq!(
         (&diagnostic["code"], &diagnostic["hint"]),
-        (&json!("no-answer"), &json!("raise `timeouts.connect_ms` if the server starts slowly"))
+        (&json!("no-response"), &json!("raise `timeouts.connect_ms` if the server starts slowly"))
     );
     // One that dies answers what is in flight, and is told of.
     let died = "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"n\",\"version\":\"1\"}}}'; read line; read line; exit 7";

@@ -27,7 +27,7 @@ pub enum CaptureFailure {
     #[error("{method}: {failure}")]
     List { method: &'static str, failure: ListFailure },
     #[error("the lists of the server change faster than they can be read")]
-    Restless,
+    Unstable,
 }
 
 /// How long a server that announces changes of a list may take until the first of them, after the handshake. What it learns
@@ -92,7 +92,7 @@ pub async fn complete(
             break;
         }
         if reading == MOST_READINGS {
-            return Err(CaptureFailure::Restless);
+            return Err(CaptureFailure::Unstable);
         }
     }
     let [tools, prompts, resources, resource_templates] = <[Option<Vec<Value>>; 4]>::try_from(lists).expect("there are four lists");

@@ -167,7 +167,7 @@ impl Drive {
                 let scene = Scene::of(session, &seat.tap, Audience::Driver).await;
                 Err(DriveError::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
-            Err(failure) => Err(DriveError::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),
+            Err(failure) => Err(DriveError::unanswered(Diagnostic::error("unstable-lists", failure.to_string()))),
         });
         let (key, contract) = context.unless_canceled(captures).await?;
         let hashes = HashResult { tools: contract.hashes.tools.clone(), full: contract.hashes.full.clone() };

@@ -33,7 +33,7 @@ impl Client {
         let found = match contract::of_session(self, self.timeout()).await {
             Ok(found) => found,
             Err(CaptureFailure::List { method, failure }) => return Err(self.no_list(&failure, method).await),
-            Err(failure) => return Err(Failure::new(Diagnostic::error("restless-lists", failure.to_string()))),
+            Err(failure) => return Err(Failure::new(Diagnostic::error("unstable-lists", failure.to_string()))),
         };
         let Some(diff) = contract::kept(&promised, &shown_path, &found, "the server") else {
             return Err(wrong("has no contract with a client of this era".into()));

@@ -13,7 +13,7 @@ impl Failure {
         Self(Box::new(diagnostic))
     }
 
-    /// Stable and kebab-case, such as `no-answer` or `server-exited`.
+    /// Stable and kebab-case, such as `no-response` or `server-exited`.
     pub fn code(&self) -> &str {
         &self.0.code
     }

@@ -177,12 +177,12 @@ fn rank(finding: &Finding) -> u8 {
         "answer-without-id"
         | "answered-twice"
         | "invalid-result"
-        | "no-answer-in-response"
         | "no-event-stream"
+        | "no-response-in-http-response"
         | "not-a-message"
         | "too-long"
         | "unknown-id" => 1,
-        "no-answer" | "timeout" => 2,
+        "no-response" | "timeout" => 2,
         _ => 3,
     }
 }

@@ -138,7 +138,7 @@ pub(crate) fn read_auth(reader: &mut Reader<'_>, node: &Node) -> Result<Auth, Fa
     let before = reader.mistakes();
     if let Some((token, span)) = bearer {
         for (name, span) in of_client {
-            reader.error("meaningless-key", format!("`{name}` means nothing beside `bearer`"), span);
+            reader.error("inapplicable-key", format!("`{name}` means nothing beside `bearer`"), span);
         }
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             let diagnostic = Diagnostic::error("bad-token", "a token has no spaces and no characters beyond ASCII");
@@ -162,7 +162,7 @@ pub(crate) fn read_auth(reader: &mut Reader<'_>, node: &Node) -> Result<Auth, Fa
     let credential = match (secret, signing) {
         (Some(_), Some(_)) => {
             let span = of_client.iter().find(|(name, _)| *name == "client_key").map(|(_, span)| *span).unwrap_or_default();
-            reader.error("two-of-a-kind", "`auth` has `client_secret` or `client_key`, not both", span);
+            reader.error("conflicting-keys", "`auth` has `client_secret` or `client_key`, not both", span);
             return Err(Fault::Reported);
         }
         (_, Some(Err(()))) => return Err(Fault::Reported),
@@ -177,7 +177,7 @@ pub(crate) fn read_auth(reader: &mut Reader<'_>, node: &Node) -> Result<Auth, Fa
     };
     let algorithm = of_client.iter().find(|(name, _)| *name == "client_key_algorithm");
     if let (Credential::Secret(_), Some((_, span))) = (&credential, algorithm) {
-        reader.error("meaningless-key", "`client_key_algorithm` means nothing without `client_key`", *span);
+        reader.error("inapplicable-key", "`client_key_algorithm` means nothing without `client_key`", *span);
         return Err(Fault::Reported);
     }
     let registered = Registered { id: client.unwrap_or_default(), credential, issuer };

@@ -253,7 +253,7 @@ impl FaultDraft {
 
     fn on(&mut self, name: &'static str, schedule: Schedule, reader: &mut Reader<'_>) -> Result<(), Unreadable> {
         if let Some((first, _)) = self.schedule {
-            reader.error("two-of-a-kind", format!("a fault has `{first}` or `{name}`, not both"), reader.key);
+            reader.error("conflicting-keys", format!("a fault has `{first}` or `{name}`, not both"), reader.key);
             return Err(Unreadable::Reported);
         }
         self.schedule = Some((name, schedule));
@@ -336,7 +336,7 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node, seed: u64) -> Option<Fault> 
     };
     let is_of_silence = matches!(disturbance, InjectedFault::IdleCut { .. });
     let mut meaningless = |name: &str, needs: &str, key: Span| {
-        reader.error("meaningless-key", format!("`{name}` means nothing without {needs}"), key);
+        reader.error("inapplicable-key", format!("`{name}` means nothing without {needs}"), key);
     };
     if let Some((_, key)) = draft.jitter {
         meaningless("jitter", "`latency`", key);
@@ -350,16 +350,16 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node, seed: u64) -> Option<Fault> 
         meaningless("seed", "`probability` or `jitter`", key);
     }
     if let (true, Some((_, key))) = (is_of_silence || disturbance.only_toward().is_some(), draft.toward) {
-        reader.error("meaningless-key", "`to` has no effect: this fault has one direction only", key);
+        reader.error("inapplicable-key", "`to` has no effect: this fault has one direction only", key);
     }
     if is_of_silence && (draft.method.is_some() || draft.tool.is_some() || draft.schedule.is_some()) {
         let what = "`idle_cut` is about connections: `method`, `tool`, `first`, `every` and `probability` have no effect";
-        reader.error("meaningless-key", what, key);
+        reader.error("inapplicable-key", what, key);
     }
     if let (Some(_), Some((method, span))) = (&draft.tool, &draft.method)
         && method != methods::TOOLS_CALL
     {
-        let diagnostic = Diagnostic::error("meaningless-key", format!("`tool` chooses among calls, and `{method}` is none"));
+        let diagnostic = Diagnostic::error("inapplicable-key", format!("`tool` chooses among calls, and `{method}` is none"));
         reader.report(diagnostic.hint("leave out `method`, or `tool`"), *span);
     }
     let rule = FaultRule {
@@ -429,11 +429,11 @@ mod tests {
         check("[]", Err("no-faults"));
         check("reset", Err("wrong-type"));
         check("{ reset: , tol: search }", Err("unknown-key"));
-        check("{ idle_cut: 1s, tool: search }", Err("meaningless-key"));
+        check("{ idle_cut: 1s, tool: search }", Err("inapplicable-key"));
         check("{ reset: , tool: \"\" }", Err("empty-name"));
         check("{ reset: , method: \" \", probability: 0.5 }", Err("empty-name"));
-        check("{ end_session: , to: client }", Err("meaningless-key"));
-        check("{ list_changes: 4, to: server }", Err("meaningless-key"));
-        check("{ reset: , cut: }", Err("two-of-a-kind"));
+        check("{ end_session: , to: client }", Err("inapplicable-key"));
+        check("{ list_changes: 4, to: server }", Err("inapplicable-key"));
+        check("{ reset: , cut: }", Err("conflicting-keys"));
     }
 }

@@ -211,7 +211,7 @@ impl<T> Object<T> {
             if known.presence == Presence::OneOf {
                 match chosen {
                     Some(first) => {
-                        reader.error("two-of-a-kind", format!("{} has `{first}` or `{}`, not both", self.name, known.name), key.span);
+                        reader.error("conflicting-keys", format!("{} has `{first}` or `{}`, not both", self.name, known.name), key.span);
                         continue;
                     }
                     None => chosen = Some(known.name),

@@ -483,7 +483,7 @@ fn last_line(source: &Source, span: Span, starts: &[Span]) -> u32 {
 /// `None` if the servers could not be read; then it is already said why.
 fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Option<BTreeMap<String, Server>> {
     if let (Some(_), Some((_, key))) = (&draft.server, &draft.servers) {
-        reader.error("two-of-a-kind", "a suite has `server` or `servers`, not both", *key);
+        reader.error("conflicting-keys", "a suite has `server` or `servers`, not both", *key);
         return None;
     }
     if let Some((Node { kind: Kind::Map(entries), .. }, key)) = &draft.servers {

@@ -467,7 +467,7 @@ fn without_network(reader: &mut Reader<'_>, reach: &ReachDraft, auth: Option<Spa
     let of_reach = [("tls", reach.tls_key), ("proxy", reach.proxy_key), ("auth", auth)];
     let keys = of_reach.into_iter().filter_map(|(name, key)| Some((name, key?)));
     for (name, key) in keys.chain(reach.limits_of_http.iter().copied()) {
-        reader.error("meaningless-key", format!("`{name}` means nothing over stdio"), key);
+        reader.error("inapplicable-key", format!("`{name}` means nothing over stdio"), key);
     }
 }
 
@@ -476,22 +476,22 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
     if transport == Transport::Stdio {
         for (name, key) in [("url", draft.url_span), ("headers", draft.headers_key), ("port_from", draft.port_from_key)] {
             if let Some(key) = key {
-                reader.error("meaningless-key", format!("`{name}` means nothing over stdio"), key);
+                reader.error("inapplicable-key", format!("`{name}` means nothing over stdio"), key);
             }
         }
         without_network(reader, &draft.reach, draft.auth_key);
         if draft.faults.iter().any(|fault| fault.rule.disturbance.refuses_requests()) {
             let message = "`status`, `end_session` and `expire_token` mean nothing over stdio";
-            reader.error("meaningless-key", message, draft.faults_key.unwrap_or_default());
+            reader.error("inapplicable-key", message, draft.faults_key.unwrap_or_default());
         }
         return;
     }
     if let Some(key) = draft.reach.line_key {
-        reader.error("meaningless-key", format!("`line` means nothing over {transport}"), key);
+        reader.error("inapplicable-key", format!("`line` means nothing over {transport}"), key);
     }
     let lets_in = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
     if let (Some(key), true) = (draft.auth_key, draft.headers.iter().any(lets_in)) {
-        let diagnostic = Diagnostic::error("two-of-a-kind", "`auth` and the header `Authorization` exclude each other");
+        let diagnostic = Diagnostic::error("conflicting-keys", "`auth` and the header `Authorization` exclude each other");
         reader.report(diagnostic.hint("leave one of them out"), key);
     }
     let Some(url) = &draft.url else { return };
@@ -501,7 +501,7 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
     let Some(command) = &draft.command else {
         for (name, key) in [("env", draft.env_key), ("cwd", draft.cwd_key), ("port_from", draft.port_from_key)] {
             if let Some(key) = key {
-                reader.error("meaningless-key", format!("`{name}` means nothing without `command`"), key);
+                reader.error("inapplicable-key", format!("`{name}` means nothing without `command`"), key);
             }
         }
         if url_has_port {

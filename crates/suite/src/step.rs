@@ -258,14 +258,14 @@ fn read_children(
             _ => Vec::new(),
         };
         for (name, span) in keys.into_iter().filter(|(name, _)| matches!(*name, "restart" | "parallel")) {
-            let diagnostic = Diagnostic::error("meaningless-key", format!("`{name}` cannot be one of the steps of `parallel`"));
+            let diagnostic = Diagnostic::error("inapplicable-key", format!("`{name}` cannot be one of the steps of `parallel`"));
             reader.report(diagnostic.hint("make it a step of its own"), span);
         }
         if let Kind::Map(entries) = &node.kind
             && let Some(entry) = entries.iter().find(|entry| entry.key.text == "answers")
         {
             let message = "`answers` of one step would also apply to the parallel steps beside it";
-            let diagnostic = Diagnostic::error("meaningless-key", message);
+            let diagnostic = Diagnostic::error("inapplicable-key", message);
             reader.report(diagnostic.hint("write it beside `parallel`, for all of them"), entry.key.span);
         }
         steps.extend(read_within(reader, node, servers, outer));
@@ -330,7 +330,7 @@ impl StepDraft {
     fn fail(&mut self, name: &'static str, value: ExpectedFailure, reader: &mut Reader<'_>, node: &Node) -> Result<(), Fault> {
         if let Some((first, _)) = &self.failure {
             let message = format!("a step fails in one way: `{first}` or `{name}`, not both");
-            reader.error("two-of-a-kind", message, reader.key);
+            reader.error("conflicting-keys", message, reader.key);
             return Err(Fault::Reported);
         }
         let place = reader.place_of_pair(node);

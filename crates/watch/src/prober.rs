@@ -132,7 +132,7 @@ impl Prober {
             Ok(Judgment::Well) => (Verdict::Up, None),
             Ok(Judgment::Waiting) => {
                 report.blame(
-                    Diagnostic::warning("job-awaited", "the job has not reported yet; its first report is not due"),
+                    Diagnostic::warning("job-report-pending", "the job has not reported yet; its first report is not due"),
                     ProbeVerdict::Warning,
                 );
                 (Verdict::Warning, None)
@@ -142,8 +142,10 @@ impl Prober {
                 (Verdict::Down, Some("report".to_owned()))
             }
             Err(why) => {
-                report
-                    .blame(Diagnostic::error("job-unread", format!("cannot read the report of the job: {why}")), ProbeVerdict::Unreachable);
+                report.blame(
+                    Diagnostic::error("job-report-unreadable", format!("cannot read the report of the job: {why}")),
+                    ProbeVerdict::Unreachable,
+                );
                 (Verdict::Inconclusive, None)
             }
         };
@@ -316,14 +318,14 @@ impl Prober {
             Ok(answer) if answer.head.status == 200 => match health::ailment(&answer.body) {
                 None => (Verdict::Up, None),
                 Some(HealthProblem { message, hint }) => {
-                    report.blame(Diagnostic::error("monitor-unwell", message).hint(hint), ProbeVerdict::Unhealthy);
+                    report.blame(Diagnostic::error("monitor-unhealthy", message).hint(hint), ProbeVerdict::Unhealthy);
                     (Verdict::Down, Some("status".to_owned()))
                 }
             },
             Ok(answer) => {
                 let text = String::from_utf8_lossy(&answer.body);
                 let message = format!("status {}: {}", answer.head.status, text.lines().next().unwrap_or_default());
-                report.blame(Diagnostic::error("monitor-unwell", message), ProbeVerdict::Unhealthy);
+                report.blame(Diagnostic::error("monitor-unhealthy", message), ProbeVerdict::Unhealthy);
                 (Verdict::Down, Some("status".to_owned()))
             }
             Err(failure) => {

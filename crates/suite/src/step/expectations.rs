@@ -181,7 +181,7 @@ pub(super) const EXIT: Key<StepDraft> = Key {
         }
         let ExitedDraft { code, signal, within } = exited;
         if code.is_some() && signal.is_some() {
-            reader.error("two-of-a-kind", "a process that ends by a signal has no exit code: expect one of them", node.span);
+            reader.error("conflicting-keys", "a process that ends by a signal has no exit code: expect one of them", node.span);
             return Err(Fault::Reported);
         }
         draft.expect.exit = Some(Spanned { value: ExpectedExit { code, signal, within: within.unwrap_or(ENDING) }, place });

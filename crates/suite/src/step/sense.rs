@@ -54,7 +54,7 @@ const OF_A_RESULT: &[&str] = &["expect", "result", "save", "snapshot"];
 pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, action: &str, done: &Action) {
     let Kind::Map(entries) = &node.kind else { return };
     let mut meaningless = |message: String, hint: &str, span: Span| {
-        reader.report(Diagnostic::error("meaningless-key", message).hint(hint), span);
+        reader.report(Diagnostic::error("inapplicable-key", message).hint(hint), span);
     };
     let mut all_mean_something = true;
     if let (Action::Run(_), Some((_, span))) = (done, &draft.server) {

@@ -307,7 +307,7 @@ static SMTP: Object<Mail> = Object {
                 _ => vec![read_address(reader, node)?],
             };
             if draft.to.is_empty() {
-                reader.error("nobody", "this mail has no recipients", node.span);
+                reader.error("no-recipients", "this mail has no recipients", node.span);
                 return Err(Fault::Reported);
             }
             Ok(())
@@ -439,7 +439,7 @@ static MATRIX: Object<Account> = Object {
         required("room", "the id of the room, such as `!abc:example.com`", Shape::Text, |reader, node, draft| {
             draft.to = reader.text(node)?;
             if !draft.to.starts_with('!') {
-                let diagnostic = Diagnostic::error("bad-room", format!("`{}` is not a room id", draft.to));
+                let diagnostic = Diagnostic::error("bad-room-id", format!("`{}` is not a room id", draft.to));
                 reader.report(diagnostic.hint("room ids are in the settings of the room and begin with `!`"), node.span);
                 return Err(Fault::Reported);
             }
@@ -469,7 +469,7 @@ pub(super) fn read_channel(reader: &mut Reader<'_>, node: &Node) -> Option<(Chan
         return None;
     }
     if let (Some(ChannelSpec::Webhook { .. }), Some(key)) = (&draft.spec, draft.key) {
-        let diagnostic = Diagnostic::error("meaningless-key", "a webhook cannot have templates: its JSON has a fixed format");
+        let diagnostic = Diagnostic::error("inapplicable-key", "a webhook cannot have templates: its JSON has a fixed format");
         reader.report(diagnostic.hint("format the text from the JSON in the receiver"), key);
         return None;
     }

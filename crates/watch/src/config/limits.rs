@@ -80,7 +80,7 @@ fn only_one_of_both(reader: &mut Reader<'_>, draft: &Limits) -> Result<(), Fault
     if draft.confirmations.is_none() {
         return Ok(());
     }
-    let diagnostic = Diagnostic::error("two-of-a-kind", "`failures` and `confirmations` contradict each other");
+    let diagnostic = Diagnostic::error("conflicting-keys", "`failures` and `confirmations` contradict each other");
     let key = reader.key;
     reader.report(diagnostic.hint("remove one of them: `failures` is one more than the number of confirmations"), key);
     Err(Fault::Reported)

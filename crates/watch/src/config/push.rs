@@ -82,7 +82,7 @@ pub(super) fn read_push(reader: &mut Reader<'_>, node: &Node) -> Result<TargetKi
         (Some(within), None, None) => PushSchedule::Every(within),
         (None, Some(expression), zone) => PushSchedule::Cron { expression, zone: zone.map_or_else(|| "UTC".to_owned(), |(zone, _)| zone) },
         (Some(_), None, Some((_, key))) => {
-            reader.error("meaningless-key", "`zone` requires `cron`", key);
+            reader.error("inapplicable-key", "`zone` requires `cron`", key);
             return Err(Fault::Reported);
         }
         _ => {

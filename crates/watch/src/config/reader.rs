@@ -454,7 +454,7 @@ fn check_tokens(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap
         let Some(TargetKind::Push { token, .. }) = targets.get(&entry.key.text).map(|target| &target.kind) else { continue };
         match owners.iter().find(|(known, _)| *known == token) {
             Some((_, owner)) => {
-                let diagnostic = Diagnostic::error("same-token", format!("this token is that of `{owner}` already"));
+                let diagnostic = Diagnostic::error("duplicate-token", format!("this token is that of `{owner}` already"));
                 let span = entry.value.get("push").and_then(|push| push.get("token")).map_or(entry.key.span, |node| node.span);
                 reader.report(diagnostic.hint("use a token of its own for each job; generate one with `openssl rand -hex 32`"), span);
             }
@@ -553,7 +553,7 @@ fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTr
             None => ("no alerts are sent: there are no `channels`", tree.span),
             Some(_) => ("no alerts are sent: `channels` is empty", key_span(tree, "channels")),
         };
-        let warning = Diagnostic::warning("nobody-told", message);
+        let warning = Diagnostic::warning("no-channels-configured", message);
         reader.report(warning.hint("add `channels`, unless the dashboard is enough"), span);
     }
     if draft.routes.as_ref().is_some_and(is_empty) && !channels.is_empty() {
@@ -563,7 +563,7 @@ fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTr
     let is_open = !draft.has_login || draft.login.is_open();
     if let Some((address, key)) = draft.listen.filter(|(address, _)| is_open && !address.ip().is_loopback()) {
         let message = format!("the dashboard is not served at {address}, which other machines can reach, without `login`");
-        let warning = Diagnostic::warning("open-dashboard", message);
+        let warning = Diagnostic::warning("dashboard-without-login", message);
         reader.report(warning.hint("add `login`, or listen on 127.0.0.1"), key);
     }
 }
@@ -591,17 +591,17 @@ fn warn_of_gaps(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap
     let others = |names: &[&str]| if names.len() > 1 { format!(", and of {} more", names.len() - 1) } else { String::new() };
     if let Some(first) = missed.first() {
         let message = format!("no route matches pages of `{first}`{}: no alert is sent when it fails", others(&missed));
-        let warning = Diagnostic::warning("nobody-told", message);
+        let warning = Diagnostic::warning("no-matching-route", message);
         reader.report(warning.hint("end `routes` with a route without `severities` and `tags`"), node.span);
     }
     if let Some(first) = unnoticed.first() {
         let message = format!("no route matches incidents of the severity `notify` of `{first}`{}: nobody is told", others(&unnoticed));
-        let warning = Diagnostic::warning("nobody-told", message);
+        let warning = Diagnostic::warning("no-matching-route", message);
         reader.report(warning.hint("end `routes` with a route without `severities` and `tags`, unless pages are enough"), node.span);
     }
     if let Some(first) = at_times.first() {
         let message = format!("only routes with `hours` match pages of `{first}`{}: at other times alerts wait", others(&at_times));
-        let warning = Diagnostic::warning("told-later", message);
+        let warning = Diagnostic::warning("delayed-alerts", message);
         reader.report(warning.hint("end `routes` with a route without `hours`, unless that is intended"), node.span);
     }
 }

@@ -42,7 +42,7 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
             |reader, node, draft| {
                 draft.named.channels = read_items(reader, node)?;
                 if draft.named.channels.is_empty() {
-                    reader.error("nobody", "this route has no channels", node.span);
+                    reader.error("no-channels", "this route has no channels", node.span);
                     return Err(Fault::Reported);
                 }
                 Ok(())
@@ -121,7 +121,7 @@ static STEP: Object<StepDraft> = Object {
         required("channels", "the channels to notify then, as in a route", Shape::TextOrTexts, |reader, node, draft| {
             draft.channels = read_items(reader, node)?;
             if draft.channels.is_empty() {
-                reader.error("nobody", "this step has no channels", node.span);
+                reader.error("no-channels", "this step has no channels", node.span);
                 return Err(Fault::Reported);
             }
             Ok(())
@@ -176,11 +176,11 @@ pub(super) fn read_route(reader: &mut Reader<'_>, node: &Node) -> Option<(Route,
         return None;
     }
     if let Some(key) = draft.repeat.filter(|_| draft.route.escalate.is_empty()) {
-        reader.error("meaningless-key", "`repeat` requires `escalate`", key);
+        reader.error("inapplicable-key", "`repeat` requires `escalate`", key);
         return None;
     }
     if let Some((_, key)) = draft.group_wait.filter(|_| draft.route.group_by.is_empty()) {
-        reader.error("meaningless-key", "`group_wait` requires `group_by`", key);
+        reader.error("inapplicable-key", "`group_wait` requires `group_by`", key);
         return None;
     }
     if !draft.route.group_by.is_empty() {

@@ -259,12 +259,12 @@ pub(super) fn read_target(
     if let Some((_, span)) = &draft.push
         && let Some(other) = draft.monitor.as_ref().map(|_| "monitor").or_else(|| draft.server.first().map(|(name, _)| *name))
     {
-        reader.error("two-of-a-kind", format!("a target cannot have both `push` and `{other}`"), *span);
+        reader.error("conflicting-keys", format!("a target cannot have both `push` and `{other}`"), *span);
         return None;
     }
     let of_nobody = |reader: &mut Reader<'_>, draft: &TargetDraft, what: &str| {
         for (name, key) in draft.of_server.iter().copied().chain(draft.keep_key.map(|key| ("keep", key))) {
-            reader.error("meaningless-key", format!("`{name}` does not apply to {what}"), key);
+            reader.error("inapplicable-key", format!("`{name}` does not apply to {what}"), key);
         }
     };
     let kind = match (&draft.monitor, draft.server.first()) {
@@ -277,7 +277,7 @@ pub(super) fn read_target(
             TargetKind::Monitor(url.clone())
         }
         (Some((_, span)), Some((first, _))) => {
-            reader.error("two-of-a-kind", format!("a target cannot have both `monitor` and `{first}`"), *span);
+            reader.error("conflicting-keys", format!("a target cannot have both `monitor` and `{first}`"), *span);
             return None;
         }
         (None, _) => TargetKind::Server(Box::new(read_only_server(reader, key, node, &draft)?)),
@@ -312,7 +312,7 @@ fn read_only_server(reader: &mut Reader<'_>, key: &Written, node: &Node, draft: 
         }
         [first, second, ..] => {
             let message = format!("a target cannot have both `{}` and `{}`", first.key.text, second.key.text);
-            let diagnostic = Diagnostic::error("two-of-a-kind", message);
+            let diagnostic = Diagnostic::error("conflicting-keys", message);
             reader.report(diagnostic.hint("split it into two targets"), second.key.span);
             None
         }
@@ -357,7 +357,7 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
     let over_stdio = matches!(&kind, TargetKind::Server(server) if server.bindings.iter().all(|binding| binding.launch.is_some()));
     let is_server = matches!(kind, TargetKind::Server(_));
     if let Some(key) = keep_key.filter(|_| target_defaults.keep == Some(true) && is_server && !over_stdio) {
-        reader.error("meaningless-key", "`keep` requires a target that starts a process", key);
+        reader.error("inapplicable-key", "`keep` requires a target that starts a process", key);
     }
     TargetSpec {
         name: name.to_owned(),

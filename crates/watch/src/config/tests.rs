@@ -109,14 +109,14 @@ fn what_is_odd_is_a_warning() {
     check(
         "targets: { a: { stdio: x } }\n",
         &[
-            "1:1 `targets: { a: { stdio: x } }` warning nobody-told: no alerts are sent: there are no `channels` | add `channels`, unless the dashboard is enough",
+            "1:1 `targets: { a: { stdio: x } }` warning no-channels-configured: no alerts are sent: there are no `channels` | add `channels`, unless the dashboard is enough",
         ],
     );
     for empty in ["channels: {}", "channels:"] {
         check(
             &format!("targets: {{ a: {{ stdio: x }} }}\n{empty}\n"),
             &[
-                "2:1 `channels` warning nobody-told: no alerts are sent: `channels` is empty | add `channels`, unless the dashboard is enough",
+                "2:1 `channels` warning no-channels-configured: no alerts are sent: `channels` is empty | add `channels`, unless the dashboard is enough",
             ],
         );
     }
@@ -133,7 +133,7 @@ fn what_is_odd_is_a_warning() {
     check(
         &format!("{told}routes: [{{ severities: page, channels: w }}]\n"),
         &[
-            "3:9 `[{ severities: page, channels: w }]` warning nobody-told: no route matches incidents of the severity `notify` of `a`, and of 2 more: nobody is told | end `routes` with a route without `severities` and `tags`, unless pages are enough",
+            "3:9 `[{ severities: page, channels: w }]` warning no-matching-route: no route matches incidents of the severity `notify` of `a`, and of 2 more: nobody is told | end `routes` with a route without `severities` and `tags`, unless pages are enough",
         ],
     );
     check(
@@ -157,13 +157,13 @@ fn what_is_odd_is_a_warning() {
     check(
         &format!("{told}routes: [{{ tags: prod, channels: w }}]\n"),
         &[
-            "3:9 `[{ tags: prod, channels: w }]` warning nobody-told: no route matches pages of `b`, and of 1 more: no alert is sent when it fails | end `routes` with a route without `severities` and `tags`",
+            "3:9 `[{ tags: prod, channels: w }]` warning no-matching-route: no route matches pages of `b`, and of 1 more: no alert is sent when it fails | end `routes` with a route without `severities` and `tags`",
         ],
     );
     check(
         "listen: 0.0.0.0:7130\n",
         &[
-            "1:1 `listen` warning open-dashboard: the dashboard is not served at 0.0.0.0:7130, which other machines can reach, without `login` | add `login`, or listen on 127.0.0.1",
+            "1:1 `listen` warning dashboard-without-login: the dashboard is not served at 0.0.0.0:7130, which other machines can reach, without `login` | add `login`, or listen on 127.0.0.1",
         ],
     );
     check("listen: 0.0.0.0:7130\nlogin: { tokens: 'env:DASHBOARD_TOKEN' }\n", &[]);
@@ -196,7 +196,7 @@ fn what_could_never_be_told_is_a_mistake() {
         check(
             &jobs("env:BACKUP_TOKEN", other),
             &[&format!(
-                "4:35 `'{other}' ` error same-token: this token is that of `a` already | use a token of its own for each job; generate one with `openssl rand -hex 32`"
+                "4:35 `'{other}' ` error duplicate-token: this token is that of `a` already | use a token of its own for each job; generate one with `openssl rand -hex 32`"
             )],
         );
     }

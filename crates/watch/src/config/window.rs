@@ -103,7 +103,7 @@ pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<ReadWi
     let when = match (from, until, cron, lasts) {
         (Some((from, _)), Some((until, span)), None, None) => {
             if let Some((_, key)) = zone {
-                reader.error("meaningless-key", "`zone` requires `cron`", key);
+                reader.error("inapplicable-key", "`zone` requires `cron`", key);
                 return None;
             }
             if until <= from {

@@ -75,7 +75,7 @@ pub(crate) async fn a_job_is_down_when_it_does_not_report_in(address: String) {
         }
     };
     look(1, 4).await;
-    assert_eq!((state().await, reasons().await), (vec![vec!["ok".to_owned()]], vec![vec!["job-awaited".to_owned()]]));
+    assert_eq!((state().await, reasons().await), (vec![vec!["ok".to_owned()]], vec![vec!["job-report-pending".to_owned()]]));
     monitor.store.push("backup", Said::Succeeded, "", START + MINUTE * 4).await.unwrap();
     look(4, 6).await;
     assert_eq!((state().await, reasons().await), (vec![vec!["ok".to_owned()]], vec![vec![String::new()]]));

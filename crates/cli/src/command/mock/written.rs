@@ -271,7 +271,7 @@ pub(super) fn load(path: &Path, text: &str, environment: &Environment) -> Result
     for (when, then, span) in draft.answers {
         let (Some(when), Some(then)) = (when, then) else { continue };
         if let (false, Response::Structured(_) | Response::ToolError(_)) = (when.feature == Feature::Tools, &then.response) {
-            reader.error("meaningless-key", "`structured` and `tool_error` are results of tools", span);
+            reader.error("inapplicable-key", "`structured` and `tool_error` are results of tools", span);
         }
         answers.push(WrittenAnswer { when, then, place: reader.place(span) });
     }
@@ -540,8 +540,8 @@ answers:
                 .collect::<Vec<_>>()
         };
         assert_eq!(told("answers: []"), ["no-answers:1"]);
-        assert_eq!(told("answers:\n  - when: { cal: x }\n    then: { text: a, tool_error: b }\n"), ["unknown-key:2", "two-of-a-kind:3"]);
-        assert_eq!(told("answers:\n  - { when: { read: x }, then: { structured: {} } }\n"), ["meaningless-key:2"]);
+        assert_eq!(told("answers:\n  - when: { cal: x }\n    then: { text: a, tool_error: b }\n"), ["unknown-key:2", "conflicting-keys:3"]);
+        assert_eq!(told("answers:\n  - { when: { read: x }, then: { structured: {} } }\n"), ["inapplicable-key:2"]);
         assert_eq!(told("answers:\n  - { when: { call: x }, then: { rpc_error: no } }\n"), ["bad-error:2"]);
         assert_eq!(told("base: x\n"), ["missing-key:1"]);
     }

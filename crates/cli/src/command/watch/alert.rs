@@ -62,8 +62,10 @@ pub(super) fn run(arguments: &AlertArguments) -> Result<Exit, Failure> {
 fn chosen(config: &Config, named: &[String]) -> Result<Vec<(String, ChannelSpec)>, Failure> {
     let all: Vec<&str> = config.channels.keys().map(String::as_str).collect();
     if all.is_empty() {
-        let failure =
-            Failure::new(Exit::NothingSelected, mcproof_record::Diagnostic::error("no-channels", "the configuration has no channels"));
+        let failure = Failure::new(
+            Exit::NothingSelected,
+            mcproof_record::Diagnostic::error("no-channels-configured", "the configuration has no channels"),
+        );
         return Err(failure.hint("add `channels`"));
     }
     for name in named {

@@ -33,7 +33,7 @@ pub(super) fn unused(step: &Step, asked: &[Asked]) -> Vec<Diagnostic> {
     let tell = |(name, _, method): (&str, bool, &str)| {
         let message = format!("the answer for `{name}` was not used: the server sent no `{method}` during this step");
         let hint = "remove it, or move it to the `answers` of the test if the server asks only sometimes";
-        Diagnostic::warning("unused-answer", message).hint(hint).at(step.place.clone())
+        Diagnostic::warning("unused-client-response", message).hint(hint).at(step.place.clone())
     };
     unused.map(tell).collect()
 }
