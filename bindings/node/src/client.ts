@@ -102,7 +102,7 @@ export class Client {
     this.#thrown ??= toError(error);
   };
   readonly #failed = (error: McproofError): void => {
-    this.#unanswered ||= error.kind === "unanswered" || error.kind === "cancelled";
+    this.#unanswered ||= error.kind === "unanswered" || error.kind === "canceled";
   };
   readonly #throwThrown = (): void => {
     const thrown = this.#takeThrown();

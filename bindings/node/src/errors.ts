@@ -1,7 +1,7 @@
 // What a failed request becomes. Its text is the engine's, wire included, and is printed as it stands.
 
 /** What kind of failure it is, as docs/drive.md lists them; `fault` is what no conforming server sends, or that it ended unasked. */
-export type ErrorKind = "bad-input" | "not-open" | "unanswered" | "refused" | "cancelled" | "gone" | "fault" | "broken";
+export type ErrorKind = "bad-input" | "not-open" | "unanswered" | "refused" | "canceled" | "gone" | "fault" | "broken";
 
 /** A JSON-RPC error, as the server sent it. */
 export interface RpcError {

@@ -175,13 +175,13 @@ describe("a request that fails", () => {
     expect(error.message).toContain("tools/call");
   });
 
-  it("because it was cancelled tells the server", async () => {
+  it("because it was canceled tells the server", async () => {
     const client = await start(calculator1());
     const abort = new AbortController();
     const called = client.call("hang", {}, { signal: abort.signal });
     await client.ping();
     abort.abort("enough");
-    expect((await failure(called)).kind).toBe("cancelled");
+    expect((await failure(called)).kind).toBe("canceled");
     expect((await client.transcript()).text).toContain("notifications/cancelled");
   });
 

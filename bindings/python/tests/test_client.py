@@ -169,7 +169,7 @@ async def test_a_call_can_take_too_long_and_the_session_goes_on() -> None:
         assert (await client.call_tool("greet", name="Ann")).text == "Hello, Ann!"
 
 
-async def test_a_cancelled_call_is_cancelled_on_the_wire() -> None:
+async def test_a_canceled_call_is_canceled_on_the_wire() -> None:
     async with test_client(features.server(), era="legacy") as client:
         calling = asyncio.ensure_future(client.call("sleep", {"seconds": 30}))
         while "sleep" not in client.transcript().text:

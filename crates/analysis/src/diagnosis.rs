@@ -377,7 +377,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             ("server-exited", missing_piece(&scene.transcript, |name| scene.audience.variable(name)))
         }
         (CallFailure::Unauthorized { failure, .. }, None) => ("unauthorized", scene.audience.authorization(failure, &scene.transcript)),
-        (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
+        (CallFailure::Cancelled { .. }, None) => ("canceled", None),
         (CallFailure::Closed(_), None) => ("connection-closed", None),
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
             ("server-unreachable", Some("check that the server is running and that the URL is correct".into()))

@@ -154,6 +154,6 @@ fn a_cancelled_call_is_told_why() {
     for finished in ran.finished() {
         let cancelled = sent(&finished).into_iter().filter(|message| message["method"] == "notifications/cancelled");
         let reasons: Vec<Value> = cancelled.map(|message| message["params"]["reason"].clone()).collect();
-        assert_eq!(reasons, ["cancelled by the caller, who no longer needs the answer", "found it for Ada"]);
+        assert_eq!(reasons, ["canceled by the caller, who no longer needs the answer", "found it for Ada"]);
     }
 }

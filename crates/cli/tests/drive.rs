@@ -494,7 +494,7 @@ fn a_request_is_cancelled_and_progress_is_passed_on() {
     assert_eq!(progress["params"]["id"], call, "{progress:#}");
     driver.tell("cancel", json!({ "id": call, "reason": "enough" }));
     let cancelled = driver.answer(call);
-    assert_eq!((&cancelled["error"]["code"], &cancelled["error"]["data"]["kind"]), (&json!(4), &json!("cancelled")));
+    assert_eq!((&cancelled["error"]["code"], &cancelled["error"]["data"]["kind"]), (&json!(4), &json!("canceled")));
     let text = driver.result("transcript", json!({ "session": "s" }))["text"].clone();
     assert!(text.as_str().unwrap().contains("enough"), "{text}");
 }

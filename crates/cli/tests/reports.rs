@@ -196,7 +196,7 @@ fn ctrl_c_leaves_reports_that_are_complete_in_form() {
     assert!(lines.any(|line| line["event"] == "case-finished"));
     kill(Pid::from_raw(i32::try_from(mcproof.id()).unwrap()), Signal::SIGINT).unwrap();
     let last = lines.last().unwrap();
-    assert_eq!((&last["event"], &last["counts"]["cancelled"]), (&"run-finished".into(), &1.into()), "{last}");
+    assert_eq!((&last["event"], &last["counts"]["canceled"]), (&"run-finished".into(), &1.into()), "{last}");
     assert_eq!(mcproof.wait().unwrap().code(), Some(130));
     assert!(is_well_formed(&folder.path().join("junit.xml")));
     assert!(read(folder.path(), "junit.xml").contains("the run was stopped before this test was done"));

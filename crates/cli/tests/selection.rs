@@ -230,10 +230,10 @@ fn a_seed_repeats_an_order() {
 #[test]
 fn fail_fast_cancels_what_has_not_started() {
     let world = World::new(SUITE);
-    let check = |flag: &str, failed: u64, cancelled: u64| {
+    let check = |flag: &str, failed: u64, canceled: u64| {
         let ran = world.run(&["test", "--json", "--jobs", "1", "--transport", "stdio", flag]);
         let counts = &ran.of_kind("run-finished")[0]["counts"];
-        assert_eq!((ran.code, counts["failed"].as_u64(), counts["cancelled"].as_u64()), (Some(1), Some(failed), Some(cancelled)), "{flag}");
+        assert_eq!((ran.code, counts["failed"].as_u64(), counts["canceled"].as_u64()), (Some(1), Some(failed), Some(canceled)), "{flag}");
         ran
     };
     let ran = check("--fail-fast", 1, 3);
@@ -328,7 +328,7 @@ fn a_shared_server_is_shared_within_one_repetition_only() {
     assert!(ran.stdout.starts_with("15 passed"), "{}", ran.stdout);
     let ran = world.run(&["test", "--repeat", "2", "--jobs", "1", "-x", "--json"]);
     let counts = &ran.of_kind("run-finished")[0]["counts"];
-    assert_eq!((ran.code, &counts["passed"], &counts["cancelled"]), (Some(1), &2.into(), &5.into()));
+    assert_eq!((ran.code, &counts["passed"], &counts["canceled"]), (Some(1), &2.into(), &5.into()));
 }
 
 #[test]

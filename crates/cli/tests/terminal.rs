@@ -158,7 +158,7 @@ fn ctrl_c_in_the_middle_of_a_watched_run_ends_it_with_its_servers() {
         }
     };
     terminal.send_control('c').unwrap();
-    shows(&mut terminal, "1 cancelled");
+    shows(&mut terminal, "1 canceled");
     ends_with_code(&mut terminal, 130);
     // On a busy machine the guardian may still be at it: `docs/systems.md` promises three seconds, and this waits for more.
     let is_there = || kill(Pid::from_raw(pid), None).is_ok();

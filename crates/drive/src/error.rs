@@ -27,7 +27,7 @@ enum DriveErrorKind {
     NotOpen,
     Unanswered,
     Refused,
-    Cancelled,
+    Canceled,
     Gone,
 }
 
@@ -39,7 +39,7 @@ impl DriveErrorKind {
             Self::NotOpen => (1, Some("not-open")),
             Self::Unanswered => (2, Some("unanswered")),
             Self::Refused => (3, Some("refused")),
-            Self::Cancelled => (4, Some("cancelled")),
+            Self::Canceled => (4, Some("canceled")),
             Self::Gone => (5, Some("gone")),
         }
     }
@@ -106,8 +106,8 @@ impl DriveError {
         Self { result: Some(result), ..Self::diagnosed(DriveErrorKind::Refused, vec![diagnostic]) }
     }
 
-    pub(crate) fn cancelled(reason: &str) -> Self {
-        Self::new(DriveErrorKind::Cancelled, format!("cancelled: {reason}"))
+    pub(crate) fn canceled(reason: &str) -> Self {
+        Self::new(DriveErrorKind::Canceled, format!("canceled: {reason}"))
     }
 
     pub(crate) fn closed(session: &str) -> Self {

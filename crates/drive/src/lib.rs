@@ -274,12 +274,12 @@ impl Context {
         Ok(envelope::result(&self.id, &result))
     }
 
-    /// Does something that knows nothing of being cancelled.
+    /// Does something that knows nothing of being canceled.
     async fn unless_canceled<T>(&self, work: impl Future<Output = Result<T, DriveError>>) -> Result<T, DriveError> {
         tokio::select! {
             biased;
             outcome = work => outcome,
-            reason = self.cancellation.asked() => Err(DriveError::cancelled(&reason)),
+            reason = self.cancellation.asked() => Err(DriveError::canceled(&reason)),
         }
     }
 }

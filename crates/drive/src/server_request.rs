@@ -176,7 +176,7 @@ impl Drive {
             };
             match outcome {
                 Ok(reply) => Ok(reply),
-                Err(failure @ CallFailure::Cancelled { .. }) => Err(DriveError::cancelled(&failure.to_string())),
+                Err(failure @ CallFailure::Cancelled { .. }) => Err(DriveError::canceled(&failure.to_string())),
                 Err(failure) => Err(Box::pin(unanswered(&failure, method, session, seat)).await),
             }
         };

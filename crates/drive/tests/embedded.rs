@@ -148,7 +148,7 @@ fn a_question_in_passing_may_be_cancelled_late_or_given_up() {
     driver.call(2, &json!({ "session": "s", "tool": HANG }));
     let mut told = driver.turn(&[notification("cancel", &json!({ "id": 2 }))]);
     assert_eq!(messages(&told), ["notifications/cancelled"]);
-    assert_eq!(trouble(&told.split_off(1), 2), "cancelled");
+    assert_eq!(trouble(&told.split_off(1), 2), "canceled");
 
     driver.call(3, &json!({ "session": "s", "tool": HANG, "timeout_ms": 1 }));
     let mut told = driver.come_again();

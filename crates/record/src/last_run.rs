@@ -71,14 +71,14 @@ mod tests {
 
     #[test]
     fn what_is_unfinished_stays_until_it_passes() {
-        use Verdict::{Cancelled, Fail, Flaky, Pass, Skipped};
+        use Verdict::{Canceled, Fail, Flaky, Pass, Skipped};
         let mut last = LastRun::new("/");
         let mut check = |verdicts: &[(&str, Option<Verdict>)], expected: &[&str]| {
             last.fold(&ran(verdicts), |case| CaseKey { suite: String::new(), name: case.name.clone(), transport: String::new() });
             let names: Vec<&str> = last.unfinished.iter().map(|key| key.name.as_str()).collect();
             assert_eq!(names, expected, "{verdicts:?}");
         };
-        check(&[("a", Some(Pass)), ("b", Some(Fail)), ("c", None), ("d", Some(Cancelled)), ("e", Some(Skipped))], &["b", "c", "d"]);
+        check(&[("a", Some(Pass)), ("b", Some(Fail)), ("c", None), ("d", Some(Canceled)), ("e", Some(Skipped))], &["b", "c", "d"]);
         check(&[("b", Some(Pass))], &["c", "d"]);
         check(&[("a", Some(Fail)), ("d", Some(Flaky))], &["a", "c"]);
         // Repetitions: one failure is a failure.

@@ -28,7 +28,8 @@ pub enum Verdict {
     /// Not run, for a reason in the suite; its diagnostic is a note with the reason.
     Skipped,
     /// Not run because the run was stopped first. Never a pass.
-    Cancelled,
+    #[serde(alias = "cancelled")]
+    Canceled,
 }
 
 impl Verdict {

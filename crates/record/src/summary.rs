@@ -16,7 +16,8 @@ pub struct Counts {
     #[serde(default)]
     pub skipped: u32,
     /// Planned, and never finished.
-    pub cancelled: u32,
+    #[serde(alias = "cancelled")]
+    pub canceled: u32,
 }
 
 /// The state of a run so far.
@@ -51,7 +52,7 @@ impl Summary {
                 Some(Verdict::Flaky) => counts.flaky += 1,
                 Some(Verdict::Fail) => counts.failed += 1,
                 Some(Verdict::Skipped) => counts.skipped += 1,
-                Some(Verdict::Cancelled) | None => counts.cancelled += 1,
+                Some(Verdict::Canceled) | None => counts.canceled += 1,
             }
         }
         counts
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn a_case_that_never_finished_is_not_green() {
         let counts = summary(&[("a", "stdio", Some(Verdict::Pass)), ("b", "stdio", None)]).counts();
-        assert_eq!(counts, Counts { passed: 1, cancelled: 1, ..Counts::default() });
+        assert_eq!(counts, Counts { passed: 1, canceled: 1, ..Counts::default() });
     }
 
     #[test]

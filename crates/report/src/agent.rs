@@ -45,7 +45,7 @@ impl<W: Write> Agent<W> {
         let mut ranked = self.findings.shared();
         ranked.retain(|shared| shared.finding.verdict != Verdict::Skipped);
         ranked.sort_by_key(|shared| (rank(shared.finding), std::cmp::Reverse(shared.cases.len())));
-        let is_good = counts.failed == 0 && counts.cancelled == 0 && counts.passed + counts.flaky > 0;
+        let is_good = counts.failed == 0 && counts.canceled == 0 && counts.passed + counts.flaky > 0;
         let verdict = if is_good { "PASSED" } else { "FAILED" };
         let found = if ranked.is_empty() { String::new() } else { format!("; {}", count(ranked.len() as u64, "finding")) };
         let order = if ranked.len() > 1 { ", likeliest cause first" } else { "" };

@@ -24,7 +24,7 @@ const GENERAL: &[&str] = &[
     "bad-url",
     "body-too-large",
     "breaker-open",
-    "cancelled",
+    "canceled",
     "cannot-fail",
     "case-timeout",
     "certificate-expires",

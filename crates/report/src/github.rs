@@ -177,7 +177,7 @@ fn section(shared: &Shared<'_>) -> String {
     let mark = match shared.finding.verdict {
         Verdict::Fail => "❌ failed",
         Verdict::Flaky => "⚠️ flaky",
-        Verdict::Cancelled => "⚠️ cancelled",
+        Verdict::Canceled => "⚠️ canceled",
         Verdict::Pass | Verdict::Skipped => "⚠️ warning",
     };
     let titles = shared.titles();

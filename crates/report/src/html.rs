@@ -75,7 +75,7 @@ impl<W: Write> Html<W> {
         writeln!(out, "<script type=\"application/json\" id=\"run\">{}</script>", embedded(&head.to_string()))?;
         write!(out, "<script type=\"application/json\" id=\"cases\">[")?;
         for (index, plan) in self.planned.iter().enumerate() {
-            let outcome = self.outcomes.remove(&plan.id).unwrap_or_else(|| view::cancelled().to_string());
+            let outcome = self.outcomes.remove(&plan.id).unwrap_or_else(|| view::canceled().to_string());
             let separator = if index == 0 { "" } else { ",\n" };
             write!(out, "{separator}{{\"plan\":{},\"outcome\":{}}}", embedded(&view::plan(plan).to_string()), embedded(&outcome))?;
         }

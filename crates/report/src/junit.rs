@@ -47,7 +47,7 @@ impl<W: Write> Junit<W> {
             ("name", "mcproof".to_owned()),
             ("tests", all.len().to_string()),
             ("failures", with(&all, Verdict::Fail).to_string()),
-            ("errors", with(&all, Verdict::Cancelled).to_string()),
+            ("errors", with(&all, Verdict::Canceled).to_string()),
             ("time", seconds(duration)),
         ];
         element(&mut xml, "testsuites", &attributes, |xml| {
@@ -93,7 +93,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn verdict(&self) -> Verdict {
-        self.outcome.map_or(Verdict::Cancelled, |outcome| outcome.verdict)
+        self.outcome.map_or(Verdict::Canceled, |outcome| outcome.verdict)
     }
 }
 
@@ -109,7 +109,7 @@ impl Suite<'_> {
             ("name", format!("{} [{}]", self.file, self.transport)),
             ("tests", cases.len().to_string()),
             ("failures", with(&cases, Verdict::Fail).to_string()),
-            ("errors", with(&cases, Verdict::Cancelled).to_string()),
+            ("errors", with(&cases, Verdict::Canceled).to_string()),
             ("skipped", with(&cases, Verdict::Skipped).to_string()),
             ("time", seconds(time)),
             ("file", self.file.to_owned()),
@@ -185,9 +185,9 @@ impl Case<'_> {
                 })
             }
             Verdict::Skipped => empty(xml, "skipped", &[("message", message)]),
-            Verdict::Cancelled => {
+            Verdict::Canceled => {
                 let message = if message.is_empty() { "the run was stopped before this test was done".into() } else { message };
-                empty(xml, "error", &[("type", "cancelled".into()), ("message", message)])
+                empty(xml, "error", &[("type", "canceled".into()), ("message", message)])
             }
         }
     }

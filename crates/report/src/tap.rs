@@ -42,7 +42,7 @@ impl<W: Write> Tap<W> {
     fn rest(&mut self) -> String {
         let mut text = String::new();
         while let Some(plan) = self.planned.get(self.written) {
-            let outcome = self.waiting.remove(&plan.id).unwrap_or_else(|| CaseOutcome::new(plan.id, Verdict::Cancelled, Duration::ZERO));
+            let outcome = self.waiting.remove(&plan.id).unwrap_or_else(|| CaseOutcome::new(plan.id, Verdict::Canceled, Duration::ZERO));
             self.written += 1;
             text.push_str(&point(self.written, plan, &outcome));
         }

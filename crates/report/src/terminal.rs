@@ -138,7 +138,7 @@ impl<W: Write> Terminal<W> {
             Verdict::Fail => self.style.paint(RED.bold(), self.style.pick("✗ FAIL", "FAIL")),
             Verdict::Flaky => self.style.paint(YELLOW, self.style.pick("~ FLAKY", "FLAKY")),
             Verdict::Skipped => self.style.paint(DIM, self.style.pick("- SKIP", "SKIP")),
-            Verdict::Cancelled => self.style.paint(YELLOW, self.style.pick("• STOP", "STOP")),
+            Verdict::Canceled => self.style.paint(YELLOW, self.style.pick("• STOP", "STOP")),
         }
     }
 
@@ -208,7 +208,7 @@ impl<W: Write> Terminal<W> {
         if self.detail != Detail::Quiet || !text.is_empty() {
             text.push('\n');
         }
-        if counts.cancelled > 0 {
+        if counts.canceled > 0 {
             text.push_str(&self.stopped());
         }
         text + &self.summary(counts, duration)
@@ -219,7 +219,7 @@ impl<W: Write> Terminal<W> {
         let mut text = String::new();
         for id in self.running.iter().take(TITLES) {
             let transport = self.findings.plan(*id).map(|case| self.transports(&[&case.transport])).unwrap_or_default();
-            let (mark, transport, title) = (self.mark(Verdict::Cancelled), self.style.paint(CYAN, &transport), self.title(*id));
+            let (mark, transport, title) = (self.mark(Verdict::Canceled), self.style.paint(CYAN, &transport), self.title(*id));
             text.push_str(&format!("{mark} {transport} {title}{}\n", self.style.paint(DIM, " (it was running)")));
         }
         text

@@ -66,9 +66,9 @@ pub(crate) fn counts(counts: &Counts, duration: Duration) -> String {
 
 /// The counts above zero; that of passed tests also if it is zero, unless no test ran.
 pub(crate) fn parts(counts: &Counts) -> Vec<(u32, &'static str)> {
-    let Counts { passed, flaky, failed, skipped, cancelled } = *counts;
+    let Counts { passed, flaky, failed, skipped, canceled } = *counts;
     let is_empty = *counts == Counts::default();
-    let all = [(passed, "passed"), (flaky, "flaky"), (failed, "failed"), (skipped, "skipped"), (cancelled, "cancelled")];
+    let all = [(passed, "passed"), (flaky, "flaky"), (failed, "failed"), (skipped, "skipped"), (canceled, "canceled")];
     all.into_iter().filter(|(number, word)| *number > 0 || (*word == "passed" && !is_empty)).collect()
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Flaky => "flaky",
         Verdict::Fail => "failed",
         Verdict::Skipped => "skipped",
-        Verdict::Cancelled => "cancelled",
+        Verdict::Canceled => "canceled",
     }
 }
 

@@ -382,7 +382,7 @@ fn run() -> Vec<Event> {
         outcome(3, Verdict::Fail, 38, "stdio", vec![refused()]),
         outcome(2, Verdict::Pass, 112, "sse", vec![]),
         outcome(4, Verdict::Fail, 73, "http", vec![refused()]),
-        outcome(5, Verdict::Cancelled, 12345, "sse", vec![]),
+        outcome(5, Verdict::Canceled, 12345, "sse", vec![]),
         Event::TransportSpecific {
             suite: "shop.mcproof.yaml".into(),
             name: "an order reduces the stock".into(),
@@ -391,7 +391,7 @@ fn run() -> Vec<Event> {
             parting: None,
         },
         Event::RunFinished {
-            counts: Counts { passed: 2, failed: 3, cancelled: 1, ..Counts::default() },
+            counts: Counts { passed: 2, failed: 3, canceled: 1, ..Counts::default() },
             duration: Duration::from_millis(842),
         },
     ]);
@@ -431,7 +431,7 @@ fn a_server_that_never_starts_is_one_finding() {
         outcome(id, Verdict::Fail, 200, "stdio", vec![Diagnostic::error("server-exited", message)])
     }));
     events.push(Event::RunFinished {
-        counts: Counts { passed: 0, failed: 60, cancelled: 0, ..Counts::default() },
+        counts: Counts { passed: 0, failed: 60, canceled: 0, ..Counts::default() },
         duration: Duration::from_secs(7),
     });
     assert_snapshot!(report(&events, plain(), Detail::Quiet, Progress::Off));
@@ -449,7 +449,7 @@ fn quiet_says_nothing_of_what_passed() {
     let passed = |event: &Event| !matches!(event, Event::CaseFinished(outcome) if outcome.verdict != Verdict::Pass || !outcome.diagnostics.is_empty());
     events.retain(|event| passed(event) && !matches!(event, Event::TransportSpecific { .. } | Event::RunFinished { .. }));
     events.push(Event::RunFinished {
-        counts: Counts { passed: 1, failed: 0, cancelled: 0, ..Counts::default() },
+        counts: Counts { passed: 1, failed: 0, canceled: 0, ..Counts::default() },
         duration: Duration::from_millis(9),
     });
     assert_eq!(report(&events, plain(), Detail::Quiet, Progress::Off), "1 passed in 0.01 s\n");
@@ -482,7 +482,7 @@ fn one_test_is_no_plural() {
         Event::RunStarted { version: FORMAT_VERSION, cases: vec![case], left_out: 0, seed: None },
         outcome(0, Verdict::Pass, 5, "stdio", vec![]),
         Event::RunFinished {
-            counts: Counts { passed: 1, failed: 0, cancelled: 0, ..Counts::default() },
+            counts: Counts { passed: 1, failed: 0, canceled: 0, ..Counts::default() },
             duration: Duration::from_millis(84),
         },
     ];

@@ -13,7 +13,7 @@ from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequ
 
 from ._client_responses import Elicitation, Roots, Sampling, declare, respond
 from ._drive import Drive, any_drive, drive_of_this_loop, running_loop
-from ._errors import BadInput, ContractBroken, DriveError, ExpectationFailed, Gone, McproofError, Refused, RequestCancelled, ToolError, Unanswered, WireFault
+from ._errors import BadInput, ContractBroken, DriveError, ExpectationFailed, Gone, McproofError, Refused, RequestCanceled, ToolError, Unanswered, WireFault
 from ._relay import Endpoint, era_of
 from ._results import (
     Answer,
@@ -696,7 +696,7 @@ class Client:
         self._talked = True
         try:
             answer = await drive.request(method, params)
-        except (Unanswered, RequestCancelled, asyncio.CancelledError):
+        except (Unanswered, RequestCanceled, asyncio.CancelledError):
             # The server is not asked what else it has to say.
             self._unanswered = self._unanswered or method != "wait"
             raise

@@ -61,7 +61,7 @@ class ToolError(McproofError):
         self.result = result
 
 
-class RequestCancelled(McproofError):
+class RequestCanceled(McproofError):
     """The request was canceled before its response came."""
 
 
@@ -94,8 +94,8 @@ class ContractBroken(AssertionError):
         self.diff = diff
 
 
-_KINDS = {"bad-input": BadInput, "not-open": OpenError, "unanswered": Unanswered, "refused": Refused, "cancelled": RequestCancelled, "gone": Gone}
-_CODES = {-32602: BadInput, 1: OpenError, 2: Unanswered, 3: Refused, 4: RequestCancelled, 5: Gone}
+_KINDS = {"bad-input": BadInput, "not-open": OpenError, "unanswered": Unanswered, "refused": Refused, "canceled": RequestCanceled, "gone": Gone}
+_CODES = {-32602: BadInput, 1: OpenError, 2: Unanswered, 3: Refused, 4: RequestCanceled, 5: Gone}
 
 
 def from_wire(error: Mapping[str, Any]) -> McproofError:

@@ -94,7 +94,7 @@ class Endpoint:
             async with self._lifespan():
                 await lowlevel.run(self._from_client, _Writer(self), lowlevel.create_initialization_options())
         except asyncio.CancelledError:
-            reason = "the server object was cancelled"
+            reason = "the server object was canceled"
             raise
         except BaseException as error:
             logger.exception("the server object under test crashed")

@@ -264,7 +264,7 @@ impl Arguments {
                 printing::report(&Failure::new(Exit::NothingSelected, diagnostic.hint("see the reasons above, and `skip_if`")));
                 Exit::NothingSelected
             }
-            None if counts.failed == 0 && counts.cancelled == 0 => match written {
+            None if counts.failed == 0 && counts.canceled == 0 => match written {
                 Written::All => Exit::Passed,
                 // Whoever waits for the report must not take its absence for success.
                 Written::Incompletely => Exit::BadInput,

@@ -257,7 +257,7 @@ results! {
 
     /// The `data` of an error.
     pub struct ErrorData {
-        /// `bad-input`, `not-open`, `unanswered`, `refused`, `cancelled` or `gone`.
+        /// `bad-input`, `not-open`, `unanswered`, `refused`, `canceled` or `gone`.
         pub kind: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         pub diagnostic: Option<Diagnostic>,

@@ -8,7 +8,7 @@ const VERDICTS = {
   fail: { mark: "✗", word: "failed" },
   flaky: { mark: "~", word: "flaky" },
   warned: { mark: "!", word: "warning" },
-  cancelled: { mark: "•", word: "cancelled" },
+  canceled: { mark: "•", word: "canceled" },
   skipped: { mark: "−", word: "skipped" },
   pass: { mark: "✓", word: "passed" },
 };

@@ -109,8 +109,8 @@ pub(super) fn outcome(outcome: &CaseOutcome, budget: &mut Budget) -> Value {
 }
 
 /// A case that never finished.
-pub(super) fn cancelled() -> Value {
-    json!({ "verdict": Verdict::Cancelled, "ms": 0, "attempts": 0, "proof": [], "diagnostics": [], "steps": [], "aftermath": [], "sessions": [] })
+pub(super) fn canceled() -> Value {
+    json!({ "verdict": Verdict::Canceled, "ms": 0, "attempts": 0, "proof": [], "diagnostics": [], "steps": [], "aftermath": [], "sessions": [] })
 }
 
 pub(super) fn diagnostic(diagnostic: &Diagnostic) -> Value {

@@ -156,7 +156,7 @@ fn every_verdict() -> Vec<Event> {
             ],
         }),
         Event::RunFinished {
-            counts: Counts { passed: 2, flaky: 1, failed: 2, skipped: 1, cancelled: 1 },
+            counts: Counts { passed: 2, flaky: 1, failed: 2, skipped: 1, canceled: 1 },
             duration: Duration::from_millis(842),
         },
     ]);
@@ -220,7 +220,7 @@ fn hostile() -> Vec<Event> {
         Event::Notice { diagnostic: diagnostic.clone() },
         Event::Covered(Coverage { suite: evil(), server: evil(), items: vec![item(ItemKind::ToolArgument, EVIL, Some(EVIL), 0)] }),
         Event::RunFinished {
-            counts: Counts { failed: 1, flaky: 1, skipped: 1, cancelled: 1, ..Counts::default() },
+            counts: Counts { failed: 1, flaky: 1, skipped: 1, canceled: 1, ..Counts::default() },
             duration: Duration::from_millis(84),
         },
     ]
@@ -376,10 +376,10 @@ fn github_shows_ten_annotations_and_tells_of_the_rest() {
 fn a_page_holds_the_run_and_fetches_nothing() {
     let page = html(&every_verdict());
     let (run, cases) = (data(&page, "run"), data(&page, "cases"));
-    assert_eq!(run["summary"], "2 passed, 1 flaky, 2 failed, 1 skipped, 1 cancelled in 0.84 s");
+    assert_eq!(run["summary"], "2 passed, 1 flaky, 2 failed, 1 skipped, 1 canceled in 0.84 s");
     assert_eq!(run["coverage"][0]["percent"], 28);
     let verdicts: Vec<&str> = cases.as_array().unwrap().iter().map(|case| case["outcome"]["verdict"].as_str().unwrap()).collect();
-    assert_eq!(verdicts, ["pass", "fail", "fail", "flaky", "skipped", "cancelled", "pass"]);
+    assert_eq!(verdicts, ["pass", "fail", "fail", "flaky", "skipped", "canceled", "pass"]);
     let failed = &cases[1]["outcome"];
     assert_eq!(failed["diagnostics"][0]["diff"][1], serde_json::json!(["-", "  \"available\": 10,"]));
     assert!(failed["sessions"][0]["frames"][0]["said"].as_str().unwrap().starts_with("tools/call #4 {"));

@@ -162,7 +162,7 @@ pub(super) const UNSUBSCRIBE: Key<StepDraft> = Key {
 };
 
 /// What a server is told about a call that a step cancels.
-const CANCELLED: &str = "cancelled by the caller, who no longer needs the answer";
+const CANCELLED: &str = "canceled by the caller, who no longer needs the answer";
 
 pub(super) const CANCELLATION: Key<StepDraft> = Key {
     name: "cancel",

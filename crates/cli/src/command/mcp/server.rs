@@ -46,7 +46,7 @@ impl Server {
         // Whichever comes first, dropping the run kills it.
         let ran = tokio::select! {
             ran = job.run(&self.binary, &self.guardian) => ran,
-            () = context.ct.cancelled() => return ToolOutput::error("cancelled"),
+            () = context.ct.cancelled() => return ToolOutput::error("canceled"),
             () = self.phase.closed() => return ToolOutput::error("client disconnected"),
         };
         match ran {
