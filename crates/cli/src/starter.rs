@@ -92,7 +92,7 @@ fn render(schema: &str, reaching: &ServerSection, cases: &[Case]) -> String {
     if let Some(answers) = &reaching.answers {
         yaml::entry(&mut text, 0, "answers", answers, None);
     }
-    text += "# One server for all tests; `case` starts a fresh one for each.\n";
+    text += "# One server for all tests; `test` starts a fresh one for each.\n";
     text += "isolation: file\n";
     text += "\ntests:\n";
     let tests: Vec<String> = cases.iter().map(Case::render).collect();

@@ -212,7 +212,7 @@ fn after_a_failure_the_server_is_asked_how_it_is() {
     let check = |server: &str, steps: &str, state: &str, blame: &str| {
         let text = format!("server: {server}\ntimeouts: {{ connect: 2s, request: 300ms }}\ntests: [{{ name: a, steps: [{steps}] }}]\n");
         let events = events(&text, &["--era", "legacy"]);
-        let outcome = events.iter().find(|event| event["event"] == "case-finished").unwrap();
+        let outcome = events.iter().find(|event| event["event"] == "test-finished").unwrap();
         let aftermath = &outcome["aftermath"][0];
         assert_eq!((aftermath["state"].as_str(), aftermath["blame"].as_str()), (Some(state), Some(blame)), "{outcome}");
     };
@@ -231,7 +231,7 @@ fn every_step_is_told_with_its_exchanges() {
         "{TRACKER}tests: [{{ name: a, steps: [tools, {{ call: echo, with: {{ message: x }} }}, {{ call: nope, fails: true }}] }}]\n"
     );
     let events = events(&text, &[]);
-    let steps = events.iter().find(|event| event["event"] == "case-finished").unwrap()["steps"].as_array().unwrap().clone();
+    let steps = events.iter().find(|event| event["event"] == "test-finished").unwrap()["steps"].as_array().unwrap().clone();
     let titles: Vec<&str> = steps.iter().filter_map(|step| step["title"].as_str()).collect();
     assert_eq!(titles, ["list tools", "call echo", "call nope"]);
     assert_eq!((&steps[1]["exchanges"][0]["arguments"]["message"], &steps[1]["exchanges"][0]["answer"]), (&"x".into(), &"result".into()));

@@ -124,11 +124,11 @@ fn the_page_fits_a_phone_and_a_desk_by_day_and_by_night() {
         for scheme in ["light", "dark"] {
             page.look(width, height, scheme);
             page.open(&file);
-            for (view, hash) in [("list", "#list"), ("case", "#case-3"), ("overview", "#overview")] {
+            for (view, hash) in [("list", "#list"), ("test", "#test-3"), ("overview", "#overview")] {
                 page.evaluate(&format!(
                     "new Promise((done) => {{ location.hash = {hash:?}; requestAnimationFrame(() => requestAnimationFrame(done)); }})"
                 ));
-                if view == "case" {
+                if view == "test" {
                     page.evaluate("document.querySelector('details.frame').open = true");
                 }
                 let overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth");

@@ -41,7 +41,7 @@ fn passes(folder: &Path, env: &[(String, String)]) -> usize {
     assert!(output.status.success(), "{}", said(&output));
     let events = std::fs::read_to_string(folder.join("run.json")).unwrap();
     let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    events.filter(|event| event["event"] == "case-finished").inspect(|event| assert_eq!(event["verdict"], "pass", "{event}")).count()
+    events.filter(|event| event["event"] == "test-finished").inspect(|event| assert_eq!(event["verdict"], "pass", "{event}")).count()
 }
 
 /// Writes for a peer, runs what was written, and gives the text of the suite.

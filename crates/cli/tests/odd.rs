@@ -175,7 +175,7 @@ fn a_test_names_what_is_wrong_with_an_event_stream() {
     let ran = run(folder.path(), &["test", "--json", "--jobs", "8"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     let events = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let finished: Vec<Value> = events.filter(|event| event["event"] == "case-finished").collect();
+    let finished: Vec<Value> = events.filter(|event| event["event"] == "test-finished").collect();
     let mut wrong = String::new();
     for (number, (transport, oddity, told)) in TESTED.iter().enumerate() {
         let name = format!("{transport} {oddity}");

@@ -29,8 +29,8 @@ fn run(name: &str, transport: &str) -> (Option<i32>, Vec<(String, String)>, Stri
     let output = mcproof.arg("--").args(&start.command).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let cases = events.first().map(|event| event["cases"].as_array().unwrap().clone()).unwrap_or_default();
-    let verdicts = events.iter().filter(|event| event["event"] == "case-finished").map(|event| {
+    let cases = events.first().map(|event| event["tests"].as_array().unwrap().clone()).unwrap_or_default();
+    let verdicts = events.iter().filter(|event| event["event"] == "test-finished").map(|event| {
         let case = cases.iter().find(|case| case["id"] == event["id"]).unwrap();
         (case["name"].as_str().unwrap().to_owned(), event["verdict"].as_str().unwrap().to_owned())
     });

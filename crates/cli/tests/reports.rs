@@ -72,7 +72,7 @@ fn every_reporter_writes_its_own_file_beside_the_terminal() {
     assert!(commands.starts_with("::error file=shop.mcproof.yaml,line=23,col=30,endColumn=31,title="), "{commands}");
     assert!(is_well_formed(&folder.path().join("junit.xml")));
     assert!(read(folder.path(), "report.html").ends_with("</html>\n"));
-    assert_eq!(read(folder.path(), "events.jsonl").lines().filter(|line| line.contains("\"case-finished\"")).count(), 9);
+    assert_eq!(read(folder.path(), "events.jsonl").lines().filter(|line| line.contains("\"test-finished\"")).count(), 9);
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 7, "nothing else is left behind: {left:?}");
 }
@@ -95,14 +95,14 @@ fn every_line_of_json_fits_the_published_schema() {
         let flaws: Vec<String> = validator.iter_errors(line).map(|flaw| format!("{flaw} at {}", flaw.instance_path())).collect();
         assert!(flaws.is_empty(), "{flaws:?} in {line}");
     }
-    for kind in ["run-started", "case-started", "case-finished", "transport-specific", "notice", "covered", "run-finished"] {
+    for kind in ["run-started", "test-started", "test-finished", "transport-specific", "notice", "covered", "run-finished"] {
         assert!(lines.iter().any(|line| line["event"] == kind), "{kind} is among them");
     }
     // The schema is one that can fail.
-    let mut flawed = lines.iter().find(|line| line["event"] == "case-finished").unwrap().clone();
+    let mut flawed = lines.iter().find(|line| line["event"] == "test-finished").unwrap().clone();
     flawed["verdict"] = "green".into();
     assert!(!validator.is_valid(&flawed));
-    assert!(!validator.is_valid(&serde_json::json!({ "event": "case-started" })));
+    assert!(!validator.is_valid(&serde_json::json!({ "event": "test-started" })));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn ctrl_c_leaves_reports_that_are_complete_in_form() {
     let lines = std::io::BufRead::lines(std::io::BufReader::new(mcproof.stdout.take().unwrap()));
     let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
     // The quick one is done, and the silent one runs.
-    assert!(lines.any(|line| line["event"] == "case-finished"));
+    assert!(lines.any(|line| line["event"] == "test-finished"));
     kill(Pid::from_raw(i32::try_from(mcproof.id()).unwrap()), Signal::SIGINT).unwrap();
     let last = lines.last().unwrap();
     assert_eq!((&last["event"], &last["counts"]["canceled"]), (&"run-finished".into(), &1.into()), "{last}");

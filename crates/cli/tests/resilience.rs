@@ -135,7 +135,7 @@ fn retries_that_are_used_up_are_counted_and_each_attempt_is_an_exchange() {
     let text = tracker(&format!("faults: {{ status: 503, tool: echo }}\n    retry: {{ max: 2, delay: 10ms }}\n    steps: [{ECHO}]"));
     let ran = run_suite(&text, &["--transport", "http", "--json"]);
     let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let finished = events.iter().find(|event| event["event"] == "case-finished").unwrap();
+    let finished = events.iter().find(|event| event["event"] == "test-finished").unwrap();
     assert_eq!(finished["steps"][0]["exchanges"].as_array().unwrap().len(), 3, "{finished}");
     let told = finished["diagnostics"][0]["message"].as_str().unwrap();
     assert!(told.contains("it was tried 3 times"), "{told}");
@@ -375,7 +375,7 @@ fn a_line_that_is_no_message_fails_a_test_when_it_comes_at_the_end() {
 #[test]
 fn what_comes_after_the_last_step_of_a_test_fails_a_test() {
     for (isolation, tests, failed) in [
-        ("case", "{ name: a, steps: [handshake] }", "1 failed"),
+        ("test", "{ name: a, steps: [handshake] }", "1 failed"),
         ("file", "{ name: a, steps: [handshake] }, { name: b, steps: [tools] }", "1 failed"),
         ("file", "{ name: a, steps: [handshake] }", "1 failed"),
     ] {

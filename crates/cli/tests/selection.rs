@@ -73,7 +73,7 @@ impl World {
         let ran = self.run(&[&["plan", "--json"], arguments].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let plan: Value = serde_json::from_str(&ran.stdout).unwrap();
-        plan["cases"].as_array().unwrap().iter().map(|planned| title(&planned["case"])).collect()
+        plan["tests"].as_array().unwrap().iter().map(|planned| title(&planned["test"])).collect()
     }
 }
 
@@ -206,8 +206,8 @@ fn a_seed_repeats_an_order() {
     let order = |arguments: &[&str]| {
         let ran = world.run(&[&["test", "--json", "--jobs", "1"], arguments].concat());
         let run_started = ran.of_kind("run-started").remove(0);
-        let title = |event: &Value| title(&run_started["cases"][usize::try_from(event["id"].as_u64().unwrap()).unwrap()]);
-        (run_started["seed"].as_u64(), ran.of_kind("case-started").iter().map(title).collect::<Vec<String>>())
+        let title = |event: &Value| title(&run_started["tests"][usize::try_from(event["id"].as_u64().unwrap()).unwrap()]);
+        (run_started["seed"].as_u64(), ran.of_kind("test-started").iter().map(title).collect::<Vec<String>>())
     };
     let (seed, written) = order(&[]);
     assert_eq!((seed, &written), (None, &world.planned(&[])));
@@ -356,7 +356,7 @@ fn a_server_that_dies_before_its_turn_fails_its_own_case_only() {
         server(&mortal)
     ));
     let ran = world.run(&["test", "--era", "legacy", "--jobs", "2", "--json"]);
-    let mut finished = ran.of_kind("case-finished");
+    let mut finished = ran.of_kind("test-finished");
     finished.sort_by_key(|event| event["id"].as_u64());
     let verdicts: Vec<Value> = finished.iter().map(|event| event["verdict"].clone()).collect();
     assert_eq!(verdicts, ["pass", "pass", "fail"], "{}", ran.stdout);
@@ -365,7 +365,7 @@ fn a_server_that_dies_before_its_turn_fails_its_own_case_only() {
     assert!(message.starts_with("server exited with code 3"), "{message}");
     assert!(finished.to_string().contains("lost the database"), "{finished}");
     let kinds: Vec<Value> = ran.events().iter().map(|event| event["event"].clone()).collect();
-    assert_eq!(kinds.iter().filter(|kind| *kind == "case-started").count(), 3);
+    assert_eq!(kinds.iter().filter(|kind| *kind == "test-started").count(), 3);
     assert_eq!(kinds.len(), 8, "{kinds:?}");
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How much of what a server offers the cases of a suite used.
+/// How much of what a server offers the tests of a suite used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
@@ -25,7 +25,7 @@ impl Coverage {
         (self.used() * 100).checked_div(whole).map_or(100, |percent| u32::try_from(percent).expect("at most 100"))
     }
 
-    /// What no case used, in the order of the server's lists.
+    /// What no test used, in the order of the server's lists.
     pub fn unused(&self) -> impl Iterator<Item = &CoveredItem> {
         self.items.iter().filter(|item| item.uses == 0)
     }

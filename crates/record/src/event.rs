@@ -8,15 +8,15 @@ use std::time::Duration;
 /// Version of everything in this crate that is written to a file or a pipe.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Position of a case in the plan of its run, counted from 0.
+/// Position of a test in the plan of its run, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TestId"))]
 #[serde(transparent)]
 pub struct CaseId(pub u32);
 
-/// One case that a run is about to execute: a test of a suite, on one transport.
+/// One test that a run is about to execute, on one transport.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TestPlan"))]
 pub struct CasePlan {
     pub id: CaseId,
     /// The suite file as the user named it.
@@ -26,7 +26,7 @@ pub struct CasePlan {
     pub transport: String,
     /// The line of the test in its suite, 1-based.
     pub line: u32,
-    /// The number of the repetition, counted from 1; 0 if cases are not repeated.
+    /// The number of the repetition, counted from 1; 0 if tests are not repeated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repetition: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,19 +63,20 @@ pub struct Branch {
 pub enum Event {
     RunStarted {
         version: u32,
+        #[serde(rename = "tests", alias = "cases")]
         cases: Vec<CasePlan>,
-        /// Cases of the same suites that were not selected.
+        /// Tests of the same suites that were not selected.
         #[serde(default, skip_serializing_if = "is_zero")]
         left_out: u32,
-        /// What the cases were shuffled with.
+        /// What the tests were shuffled with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u32>,
     },
-    CaseStarted {
-        id: CaseId,
-    },
+    #[serde(rename = "test-started", alias = "case-started")]
+    CaseStarted { id: CaseId },
+    #[serde(rename = "test-finished", alias = "case-finished")]
     CaseFinished(CaseOutcome),
-    /// A case that passes on one transport and fails on another: `failed` and `passed` name them.
+    /// A test that passes on one transport and fails on another: `failed` and `passed` name them.
     TransportSpecific {
         suite: String,
         name: String,
@@ -85,11 +86,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parting: Option<Box<Parting>>,
     },
-    /// Something about the run or a suite that belongs to no single case.
-    Notice {
-        diagnostic: Diagnostic,
-    },
-    /// What a server offers, and what of it no case used.
+    /// Something about the run or a suite that belongs to no single test.
+    Notice { diagnostic: Diagnostic },
+    /// What a server offers, and what of it no test used.
     Covered(Coverage),
     RunFinished {
         counts: Counts,
@@ -102,4 +101,32 @@ pub enum Event {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn words_of_older_files_are_read_and_no_longer_written() {
+        let check = |older: serde_json::Value, today: serde_json::Value| {
+            let event: Event = serde_json::from_value(older).unwrap();
+            assert_eq!(serde_json::to_value(event).unwrap(), today);
+        };
+        check(json!({ "event": "run-started", "version": 1, "cases": [] }), json!({ "event": "run-started", "version": 1, "tests": [] }));
+        check(json!({ "event": "case-started", "id": 3 }), json!({ "event": "test-started", "id": 3 }));
+        check(
+            json!({ "event": "case-finished", "id": 3, "verdict": "cancelled", "duration_ms": 0.5 }),
+            json!({ "event": "test-finished", "id": 3, "verdict": "canceled", "duration_ms": 0.5 }),
+        );
+        check(
+            json!({ "event": "run-finished", "counts": { "passed": 0, "failed": 1, "cancelled": 2 }, "duration_ms": 0.5 }),
+            json!({
+                "event": "run-finished",
+                "counts": { "passed": 0, "flaky": 0, "failed": 1, "skipped": 0, "canceled": 2 },
+                "duration_ms": 0.5
+            }),
+        );
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// How a case was really run, as the frames prove.
+/// How a test was really run, as the frames prove.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
@@ -39,7 +39,7 @@ impl Verdict {
     }
 }
 
-/// One step of a case as it was run.
+/// One step of a test as it was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepOutcome {
@@ -48,7 +48,7 @@ pub struct StepOutcome {
     /// The name of the server in the suite.
     pub server: String,
     pub place: Place,
-    /// From the start of the case.
+    /// From the start of the test.
     #[serde(rename = "at_ms", with = "millis")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub at: Duration,
@@ -97,7 +97,7 @@ pub enum AnswerKind {
     Nothing,
 }
 
-/// Everything on the wire of one session of a case.
+/// Everything on the wire of one session of a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionTranscript {
@@ -150,12 +150,12 @@ pub enum Blame {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TestOutcome"))]
 pub struct CaseOutcome {
     pub id: CaseId,
     pub verdict: Verdict,
-    /// From when the case has its turn to its last expectation. Its first server may have been started ahead of its turn; only
-    /// what the case still had to wait for it counts. The end of the servers is not in it.
+    /// From when the test has its turn to its last expectation. Its first server may have been started ahead of its turn; only
+    /// what the test still had to wait for it counts. The end of the servers is not in it.
     #[serde(rename = "duration_ms", with = "millis")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
@@ -169,10 +169,10 @@ pub struct CaseOutcome {
     pub diagnostics: Vec<Diagnostic>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepOutcome>,
-    /// Of the servers of a case that failed.
+    /// Of the servers of a test that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aftermath: Vec<Aftermath>,
-    /// Stored for cases that did not pass, or for all if a sink requests it.
+    /// Stored for tests that did not pass, or for all if a sink requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transcripts: Vec<SessionTranscript>,
 }

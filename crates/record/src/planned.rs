@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedRun {
     pub version: u32,
+    #[serde(rename = "tests")]
     pub cases: Vec<PlannedCase>,
     /// Cases of the same suites that are not selected.
     pub left_out: u32,
@@ -17,6 +18,7 @@ pub struct PlannedRun {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedCase {
+    #[serde(rename = "test")]
     pub case: CasePlan,
     pub steps: Vec<PlannedStep>,
 }

@@ -101,7 +101,7 @@ impl<W: Write> Agent<W> {
             .collect();
         let more = shared.titles().len().saturating_sub(CASES);
         let more = if more > 0 { format!("; {more} more") } else { String::new() };
-        add(if shared.cases.len() == 1 { "case" } else { "cases" }, &format!("{}{more}", titles.join("; ")));
+        add(if shared.cases.len() == 1 { "test" } else { "tests" }, &format!("{}{more}", titles.join("; ")));
         if let Some(case) = shared.cases.first() {
             // Never shortened: a part of a command does not run.
             text.push_str(&format!("   repeat: {}\n", escape(&self.repeat.command(case))));

@@ -73,7 +73,7 @@ impl<W: Write> Html<W> {
             "<style>{STYLE}</style>\n</head>\n<body>\n<noscript>This report needs JavaScript. The script is part of this file.</noscript>\n"
         )?;
         writeln!(out, "<script type=\"application/json\" id=\"run\">{}</script>", embedded(&head.to_string()))?;
-        write!(out, "<script type=\"application/json\" id=\"cases\">[")?;
+        write!(out, "<script type=\"application/json\" id=\"tests\">[")?;
         for (index, plan) in self.planned.iter().enumerate() {
             let outcome = self.outcomes.remove(&plan.id).unwrap_or_else(|| view::canceled().to_string());
             let separator = if index == 0 { "" } else { ",\n" };

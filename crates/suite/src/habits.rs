@@ -34,13 +34,14 @@ const HABITS: &[(&str, &[&str], &str)] = &[
     ("a suite", &["args", "command", "http", "sse", "stdio", "url"], "put it under `server:`"),
     ("a suite", &["mcpServers"], "did you mean `servers`?"),
     ("a suite", &["cases", "scenarios", "steps"], "did you mean `tests`?"),
+    ("`timeouts`", &["case"], "did you mean `test`?"),
     ("a suite", &["env", "variables"], "variables of tests are `vars`, those of the server `env` of its transport"),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::super::format::Key;
-    use super::super::parse::SUITE;
+    use super::super::parse::{SUITE, TIMEOUTS};
     use super::super::server::{BINDING, SERVER};
     use super::super::step::STEP;
     use super::super::test::TEST;
@@ -58,6 +59,7 @@ mod tests {
             (STEP.name, keys_of(STEP.keys)),
             (SERVER.name, keys_of(SERVER.keys)),
             (BINDING.name, keys_of(BINDING.keys)),
+            (TIMEOUTS.name, keys_of(TIMEOUTS.keys)),
         ];
         for (object, words, hint) in HABITS {
             let (_, keys) = objects.iter().find(|(name, _)| name == object).unwrap();

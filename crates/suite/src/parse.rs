@@ -137,8 +137,8 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "isolation",
-            doc: "`case` for a fresh server for each test, `file` for one server and session for all of them",
-            shape: Shape::Word(&["case", "file"]),
+            doc: "`test` for a fresh server for each test, `file` for one server and session for all of them",
+            shape: Shape::Word(&["test", "file"]),
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.isolation = read_isolation(reader, node)?;
@@ -308,12 +308,12 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
             },
         },
         Key {
-            name: "case",
+            name: "test",
             doc: "for a whole test with its setup",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {
-                draft.case = Some(reader.duration(node)?);
+                draft.test = Some(reader.duration(node)?);
                 Ok(())
             },
         },
@@ -416,7 +416,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         retry: draft.retry,
         breaker: draft.breaker,
         leaks: draft.leaks,
-        timeout: timeouts.case,
+        timeout: timeouts.test,
         shared: Hooks { setup: shared, teardown },
         each: Hooks { setup: each, teardown: after_each },
         saved,

@@ -56,8 +56,8 @@ pub struct Timeouts {
     pub max: Option<Duration>,
     /// For the calls of some tools, in place of `request`.
     pub tools: BTreeMap<String, Duration>,
-    /// For a whole case with its setup, without its teardown.
-    pub case: Option<Duration>,
+    /// For a whole test with its setup, without its teardown.
+    pub test: Option<Duration>,
     /// For a server to end by itself when it is asked to, and again when it gets SIGTERM.
     pub shutdown: Option<Duration>,
 }
@@ -72,7 +72,7 @@ impl Default for Timeouts {
             says_request: false,
             max: None,
             tools: BTreeMap::new(),
-            case: None,
+            test: None,
             shutdown: None,
         }
     }
@@ -86,13 +86,13 @@ pub struct Hooks {
     pub teardown: Vec<Step>,
 }
 
-/// Who else uses the server of a case.
+/// Who else uses the server of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
-    /// Nobody: a fresh server and session for each case.
+    /// Nobody: a fresh server and session for each test.
     #[default]
-    Case,
-    /// The cases of the file on the same transport, one after the other: one server and one session.
+    Test,
+    /// The tests of the file on the same transport, one after the other: one server and one session.
     File,
 }
 

@@ -21,7 +21,7 @@ pub static PROFILE: Object<ProfileDraft> = Object {
         of_suite("servers", "servers by name, in place of those of the suite", Shape::Objects(&SERVER)),
         of_suite("vars", "variables that replace or join those of the suite", Shape::Values),
         of_suite("timeouts", "timeouts that replace those of the suite", Shape::Object(&TIMEOUTS)),
-        of_suite("isolation", "`case` or `file`, in place of the suite's", Shape::Word(&["case", "file"])),
+        of_suite("isolation", "`test` or `file`, in place of the suite's", Shape::Word(&["test", "file"])),
         of_suite("retries", "in place of the suite's", Shape::ObjectOrNumber(&RETRIES)),
         of_suite("retry", "in place of the suite's", Shape::ObjectOrNumber(&RETRY)),
         of_suite("breaker", "in place of the suite's", Shape::Object(&BREAKER)),

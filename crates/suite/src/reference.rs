@@ -85,7 +85,7 @@ fn default(object: &str, key: &str) -> Option<String> {
     let Limits { line, body, event, head, json } = Limits::default();
     let text = match (object, key) {
         ("a suite" | "a test", "validate_output") => "true".to_owned(),
-        ("a suite", "isolation") => "case".to_owned(),
+        ("a suite", "isolation") => "test".to_owned(),
         ("a server", "era") => "auto".to_owned(),
         ("`timeouts`", "connect") => typed(Timeouts::default().connect),
         ("`timeouts`", "request") => typed(Timeouts::default().request),

@@ -130,8 +130,8 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "isolation",
-            doc: "`case` starts a server for this test, `file` shares one with the other tests of the file",
-            shape: Shape::Word(&["case", "file"]),
+            doc: "`test` starts a server for this test, `file` shares one with the other tests of the file",
+            shape: Shape::Word(&["test", "file"]),
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.isolation = Some(read_isolation(reader, node)?);
@@ -191,7 +191,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "timeout",
-            doc: "for the whole test with its setup, in place of the suite's `timeouts: { case }`",
+            doc: "for the whole test with its setup, in place of the suite's `timeouts: { test }`",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -360,7 +360,7 @@ fn read_case(
         check_case(reader, &steps, node.span);
     }
     let own = match isolation {
-        Isolation::Case => Some(&defaults.shared),
+        Isolation::Test => Some(&defaults.shared),
         Isolation::File => None,
     };
     // All of it is written out once more for each case.
@@ -404,8 +404,8 @@ fn read_case(
 
 /// What changes a server, or counts what it holds, needs one that no other test uses.
 fn check_own_server(reader: &mut Reader<'_>, isolation: Isolation, faults: Option<Span>, leaks: Option<&Leaks>, test: Span) {
-    let hint = "write `isolation: case` in this test";
-    if isolation == Isolation::Case {
+    let hint = "write `isolation: test` in this test";
+    if isolation == Isolation::Test {
         return;
     }
     if let Some(key) = faults {
@@ -455,8 +455,14 @@ pub(crate) const TMP: &str = "tmp";
 
 pub(crate) fn read_isolation(reader: &mut Reader<'_>, node: &Node) -> Result<Isolation, Fault> {
     match reader.text(node)?.as_str() {
-        "case" => Ok(Isolation::Case),
+        "test" => Ok(Isolation::Test),
         "file" => Ok(Isolation::File),
+        // An older word for it.
+        "case" => {
+            let diagnostic = Diagnostic::error("wrong-type", "expected one of `test`, `file`, found `case`");
+            reader.report(diagnostic.hint("did you mean `test`?"), node.span);
+            Err(Fault::Reported)
+        }
         _ => Err(Fault::Shape),
     }
 }

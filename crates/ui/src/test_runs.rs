@@ -124,8 +124,8 @@ impl Tests {
         let id = event["id"].as_u64();
         let Some(case) = self.cases.iter_mut().find(|case| case.of_run.is_some() && case.of_run == id) else { return };
         match event["event"].as_str() {
-            Some("case-started") => "running".clone_into(&mut case.state),
-            Some("case-finished") => {
+            Some("test-started") => "running".clone_into(&mut case.state),
+            Some("test-finished") => {
                 case.state = event["verdict"].as_str().unwrap_or("unknown").to_owned();
                 case.traffic = event.as_object_mut().and_then(|event| event.remove("transcripts")).map(Arc::new);
                 case.finished = Some(event);
@@ -232,7 +232,7 @@ async fn run(hub: &Hub, runner: &dyn TestRunner, filter: Option<&str>, stop: &No
         hub.change(|state| {
             let State { tests: Some(tests), next_id, .. } = state else { return };
             if event["event"] == "run-started" {
-                let plans = event["cases"].as_array().cloned().unwrap_or_default();
+                let plans = event["tests"].as_array().cloned().unwrap_or_default();
                 tests.begin(&plans, scope, &mut || {
                     *next_id += 1;
                     *next_id
@@ -282,13 +282,13 @@ mod tests {
         let mut tests = Tests::new();
         tests.begin(&plans(&["one", "two", "two", "gone"]), Scope::All, &mut new_id);
         for id in 0..4 {
-            tests.take(json!({ "event": "case-finished", "id": id, "verdict": "fail", "transcripts": [] }), 10);
+            tests.take(json!({ "event": "test-finished", "id": id, "verdict": "fail", "transcripts": [] }), 10);
         }
         tests.end(None);
         let ids: Vec<u64> = tests.cases.iter().map(|case| case.id).collect();
         tests.begin(&plans(&["two", "two"]), Scope::Some, &mut new_id);
-        tests.take(json!({ "event": "case-started", "id": 0 }), 10);
-        tests.take(json!({ "event": "case-finished", "id": 1, "verdict": "pass" }), 10);
+        tests.take(json!({ "event": "test-started", "id": 0 }), 10);
+        tests.take(json!({ "event": "test-finished", "id": 1, "verdict": "pass" }), 10);
         assert_eq!(states(&tests), pairs(&[("one", "fail"), ("two", "running"), ("two", "pass"), ("gone", "fail")]));
         tests.end(None);
         assert_eq!(states(&tests), pairs(&[("one", "fail"), ("two", "not run"), ("two", "pass"), ("gone", "fail")]));
@@ -307,7 +307,7 @@ mod tests {
             next
         });
         for id in 0..2 {
-            tests.take(json!({ "event": "case-finished", "id": id, "verdict": "pass", "transcripts": [] }), MOST_TRAFFIC / 2 + 1);
+            tests.take(json!({ "event": "test-finished", "id": id, "verdict": "pass", "transcripts": [] }), MOST_TRAFFIC / 2 + 1);
         }
         assert!(tests.cases[0].traffic.is_none() && tests.cases[1].traffic.is_some());
     }

@@ -141,7 +141,7 @@ pub struct TargetSpec {
     pub tags: Vec<String>,
     /// What the server has promised; without it, what it showed first.
     pub lock: Option<PathBuf>,
-    /// A suite whose cases are run after each good probe.
+    /// A suite whose tests are run after each good probe.
     pub suite: Option<PathBuf>,
     /// Share of good minutes that is promised, in percent, such as 99.9.
     pub objective: Option<f64>,

@@ -15,7 +15,7 @@ impl Ran {
     /// What came of the cases of a run with --json.
     pub(crate) fn finished(&self) -> Vec<serde_json::Value> {
         let events = self.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        events.filter(|event| event["event"] == "case-finished").collect()
+        events.filter(|event| event["event"] == "test-finished").collect()
     }
 }
 

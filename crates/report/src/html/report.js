@@ -2,7 +2,7 @@
 // Shows the run that is embedded in this page. Text of a server or a suite is inserted as text, never as markup.
 
 const run = JSON.parse(document.getElementById("run").textContent);
-const cases = JSON.parse(document.getElementById("cases").textContent);
+const cases = JSON.parse(document.getElementById("tests").textContent);
 
 const VERDICTS = {
   fail: { mark: "✗", word: "failed" },
@@ -133,7 +133,7 @@ function listButton(entry) {
   const verdict = verdictOf(entry);
   return element(
     "button",
-    { type: "button", on: { click: () => go(`#case-${entry.index}`) } },
+    { type: "button", on: { click: () => go(`#test-${entry.index}`) } },
     element("span", { class: `mark ${verdict}`, title: VERDICTS[verdict].word }, VERDICTS[verdict].mark),
     text("span", "name", plan.name),
     text("span", "ms", outcome.ms > 0 ? duration(outcome.ms) : ""),
@@ -388,7 +388,7 @@ function overview() {
     element(
       "tr",
       {},
-      element("td", {}, element("a", { href: `#case-${entry.index}` }, entry.plan.name)),
+      element("td", {}, element("a", { href: `#test-${entry.index}` }, entry.plan.name)),
       text("td", "dim", entry.plan.transport),
       text("td", "number", duration(entry.outcome.ms)),
     );
@@ -413,7 +413,7 @@ function go(hash) {
 }
 
 function show() {
-  const found = /^#case-(\d+)$/.exec(location.hash);
+  const found = /^#test-(\d+)$/.exec(location.hash);
   const entry = found ? cases[Number(found[1])] : undefined;
   const isOverview = location.hash === "#overview";
   for (const other of cases) {
@@ -433,7 +433,7 @@ function step(by) {
   const found = cases.filter(matches);
   const at = found.indexOf(state.shown);
   const next = found[at < 0 ? (by > 0 ? 0 : found.length - 1) : at + by];
-  if (next) go(`#case-${next.index}`);
+  if (next) go(`#test-${next.index}`);
 }
 
 document.addEventListener("keydown", (event) => {
@@ -454,7 +454,7 @@ document.addEventListener("keydown", (event) => {
     search.focus();
   } else if (event.key === "Enter" && isTyping) {
     const first = cases.find(matches);
-    if (first) go(`#case-${first.index}`);
+    if (first) go(`#test-${first.index}`);
   } else if ((event.key === "j" && !isTyping) || (event.key === "ArrowDown" && (isTyping || list.contains(event.target)))) {
     event.preventDefault();
     step(1);
@@ -488,5 +488,5 @@ document.body.append(
 renderList();
 const worst = cases.find((entry) => entry.outcome.verdict === "fail");
 // On a wide page something is shown at once; on a phone the list is.
-if (location.hash === "" && worst && matchMedia("(min-width: 801px)").matches) history.replaceState(null, "", `#case-${worst.index}`);
+if (location.hash === "" && worst && matchMedia("(min-width: 801px)").matches) history.replaceState(null, "", `#test-${worst.index}`);
 show();

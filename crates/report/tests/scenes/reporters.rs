@@ -344,7 +344,7 @@ fn every_report_tells_repetitions_apart() {
     events.push(outcome(3, Verdict::Flaky, 1, "stdio", vec![]));
     events.extend(every_verdict().pop());
     let (commands, summary) = github(&events);
-    let page = data(&html(&events), "cases").to_string();
+    let page = data(&html(&events), "tests").to_string();
     let junit = junit(&events);
     validate(&junit).unwrap();
     let check = |report: &str, expected: &[&str]| {
@@ -375,7 +375,7 @@ fn github_shows_ten_annotations_and_tells_of_the_rest() {
 #[test]
 fn a_page_holds_the_run_and_fetches_nothing() {
     let page = html(&every_verdict());
-    let (run, cases) = (data(&page, "run"), data(&page, "cases"));
+    let (run, cases) = (data(&page, "run"), data(&page, "tests"));
     assert_eq!(run["summary"], "2 passed, 1 flaky, 2 failed, 1 skipped, 1 canceled in 0.84 s");
     assert_eq!(run["coverage"][0]["percent"], 28);
     let verdicts: Vec<&str> = cases.as_array().unwrap().iter().map(|case| case["outcome"]["verdict"].as_str().unwrap()).collect();
@@ -409,7 +409,7 @@ fn a_page_is_cut_to_what_a_browser_likes_and_says_so() {
     sink.event(&every_verdict().pop().unwrap()).unwrap();
     let page = text(sink.into_inner());
     assert!(page.len() < 40 << 20, "{} bytes", page.len());
-    let cases = data(&page, "cases");
+    let cases = data(&page, "tests");
     let session = &cases[0]["outcome"]["sessions"][0];
     assert_eq!((&session["between"], &session["after"]), (&serde_json::json!(600), &serde_json::json!(50)));
     let frame = &session["frames"][0];
@@ -446,7 +446,7 @@ fn nothing_hostile_leaves_any_reporter() {
     assert!(!summary.contains("<img src") || summary.lines().all(|line| !line.contains("<img src") || !line.starts_with(['#', '-', '|'])));
     // The only ends of scripts are ours: two of data, one of the script.
     assert_eq!(page.matches("</script>").count(), 3);
-    assert!(!page.contains("<img") && data(&page, "cases")[0]["plan"]["name"].as_str().unwrap().contains("</script><!-- ]]> <img"));
+    assert!(!page.contains("<img") && data(&page, "tests")[0]["plan"]["name"].as_str().unwrap().contains("</script><!-- ]]> <img"));
     let commands = commands.lines().filter(|line| !line.starts_with("::")).collect::<Vec<_>>();
     assert!(commands.is_empty(), "{commands:?}");
 }

@@ -160,7 +160,7 @@ const KEYS: &[(&str, &[(&str, Effect)])] = &[
     ),
     (
         "`timeouts`",
-        &[("connect", Nothing), ("request", Nothing), ("max", Nothing), ("tools", Nothing), ("case", Nothing), ("shutdown", Nothing)],
+        &[("connect", Nothing), ("request", Nothing), ("max", Nothing), ("tools", Nothing), ("test", Nothing), ("shutdown", Nothing)],
     ),
     ("`answers`", &[("roots", File), ("elicitation", Nothing), ("sampling", Nothing), ("tasks", Inside)]),
     ("`tasks`", &[("takes", Nothing), ("poll_interval", Nothing)]),

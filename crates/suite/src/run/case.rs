@@ -312,8 +312,8 @@ impl<'a> Running<'a> {
                 let all = || case.hooks.setup.iter().chain(&case.steps);
                 let step = all().nth(doing.min(all().count().saturating_sub(1)));
                 let message = format!("the test was not done within {}", show(limit));
-                let diagnostic = Diagnostic::error("case-timeout", message).at(step.map_or(&case.place, |step| &step.place).clone());
-                self.diagnostics.push(diagnostic.hint("raise `timeout` of the test, or `timeouts: { case }`"));
+                let diagnostic = Diagnostic::error("test-timeout", message).at(step.map_or(&case.place, |step| &step.place).clone());
+                self.diagnostics.push(diagnostic.hint("raise `timeout` of the test, or `timeouts: { test }`"));
                 Ran::ToItsEnd
             }
         };

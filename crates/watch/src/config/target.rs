@@ -163,7 +163,7 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
         ),
         optional(
             "suite",
-            "a suite whose cases with the tag `read-only` are run after each good probe",
+            "a suite whose tests with the tag `read-only` are run after each good probe",
             Shape::Text,
             |reader, node, draft| {
                 draft.of_server.push(("suite", reader.key));
