@@ -258,13 +258,14 @@ fn once_probes_everything_and_tells_what_is_down() {
     let ran = run(folder.path(), &["watch", "status", "watch.yaml"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[0].join(" "), "target state surface since last probe open incident");
+    assert_eq!(lines[0].join(" "), "target state contract since last probe open incident");
     assert_eq!((&lines[1][..3], &lines[2][..3]), (&["bad", "down", "unknown"][..], &["good", "ok", "ok"][..]));
     assert!(lines[1].contains(&"availability:") && !lines[2].contains(&"availability:"), "{}", ran.stdout);
     let ran = run(folder.path(), &["watch", "status", "watch.yaml", "--json"]);
     let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&shown["works"], &shown["targets"][1]["works"]), (&Value::Bool(false), &Value::Bool(true)));
     assert_eq!(shown["targets"][0]["incident"]["class"], "availability");
+    assert_eq!((&shown["targets"][0]["contract_state"], &shown["targets"][1]["contract_state"]), (&"unknown".into(), &"ok".into()));
     let ran = run(folder.path(), &["watch", "incidents", "watch.yaml"]);
     assert_eq!((ran.code, ran.stdout.lines().count()), (Some(0), 2), "{}{}", ran.stdout, ran.stderr);
     let ran = run(folder.path(), &["watch", "incidents", "watch.yaml", "--all", "--json"]);

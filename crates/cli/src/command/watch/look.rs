@@ -132,7 +132,7 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
             ))?;
         } else if !seen.is_empty() {
             let rows = seen.iter().map(|seen| seen.row(now));
-            output::show(&table(["target", "state", "surface", "since", "last probe", "open incident"], rows))?;
+            output::show(&table(["target", "state", "contract", "since", "last probe", "open incident"], rows))?;
         }
         if seen.iter().any(|seen| seen.is_stale) {
             output::talk("some targets have no recent result: is the monitor running, and can it write to the database?\n");
@@ -239,7 +239,7 @@ impl<'a> Seen<'a> {
         json!({
             "target": target.name,
             "availability": target.availability.word(),
-            "surface": target.surface.word(),
+            "contract_state": target.surface.word(),
             "since": target.since.to_string(),
             "last_result": (target.last_result > Moment::default()).then(|| target.last_result.to_string()),
             "stale": self.is_stale,

@@ -16,7 +16,7 @@ fn shown(row: &TargetRow) -> Value {
     let time = |moment: Moment| (moment.0 > 0).then(|| moment.to_string());
     json!({
         "name": row.name, "source": row.source, "host": row.host, "every_ms": row.every, "tags": row.tags, "public": row.public,
-        "availability": row.availability.word(), "surface": row.surface.word(), "contract": row.contract,
+        "availability": row.availability.word(), "contract_state": row.surface.word(), "contract": row.contract,
         "last_result": time(row.last_result), "muted_until": time(row.muted_until),
     })
 }
