@@ -1,6 +1,7 @@
 //! A transcript with an index: messages, HTTP exchanges, and what was asked and answered. Interprets, but judges nothing.
 
 use crate::probes::LEFT_OUT;
+use mcproof_client::transport::tells_http2;
 use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{
     Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, JsonSize, NOT_STORED, ProbeOutcome, Probed, Transcript,
@@ -12,6 +13,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +39,8 @@ pub struct ConversationView<'a> {
     /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
     pub wire_message: Vec<WireMessage<'a>>,
     pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
+    /// Exchanges whose request went out again and then got a response: it is among the others as it was sent then, once.
+    pub sent_again: Vec<HttpExchange<'a>>,
     /// Why a message of the server was not read: nothing is known of what it says.
     pub unread: Option<TooMuch>,
     /// How many notifications of a method there are beyond those that are read.
@@ -299,6 +303,7 @@ impl<'a> ConversationView<'a> {
             conversation,
             wire_message: Vec::new(),
             exchanges: BTreeMap::new(),
+            sent_again: Vec::new(),
             unread: None,
             flooded: BTreeMap::new(),
             notified: BTreeMap::new(),
@@ -312,8 +317,26 @@ impl<'a> ConversationView<'a> {
         for frame in in_time(conversation) {
             view.take_in(frame, reading);
         }
+        view.join_repeated();
         view.index();
         view
+    }
+
+    /// A request that the client sent again, over another connection, is one request: the second one if that got a response, else the first.
+    fn join_repeated(&mut self) {
+        let repeated: Vec<ExchangeId> = in_time(self.conversation).iter().filter_map(|frame| frame.body.sent_again()).collect();
+        for id in repeated {
+            let Some(first) = self.exchanges.get(&id) else { continue };
+            let is_copy =
+                |later: &&HttpExchange<'_>| (later.method, later.url, later.request_body) == (first.method, first.url, first.request_body);
+            let mut later = self.exchanges.range((Bound::Excluded(id), Bound::Unbounded)).map(|(_, later)| later);
+            let Some(second) = later.find(is_copy) else { continue };
+            let dropped = if second.response.is_some() { id } else { second.id };
+            self.wire_message.retain(|wire_message| wire_message.exchange != Some(dropped));
+            if let Some(first) = self.exchanges.remove(&dropped).filter(|_| dropped == id) {
+                self.sent_again.push(first);
+            }
+        }
     }
 
     fn index(&mut self) {
@@ -459,6 +482,11 @@ impl<'a> ConversationView<'a> {
 
     pub fn is_over(&self, transport: &str) -> bool {
         self.conversation.transport == transport
+    }
+
+    /// Whether a connection was HTTP/2.
+    pub fn is_over_http2(&self) -> bool {
+        self.frames().iter().any(|frame| matches!(&frame.body, FrameBody::Note { text } if tells_http2(text)))
     }
 
     /// Whether any request of a method whose name starts like this got a result.
@@ -929,6 +957,7 @@ impl Attempt<'_, '_> {
 mod tests {
     use super::super::example;
     use super::*;
+    use mcproof_record::SENT_AGAIN;
 
     /// The ids of the messages in an event, as it stands.
     fn check(event: &str, expected: &[u64]) {
@@ -945,6 +974,24 @@ mod tests {
         check(r#"data: {"id":1,"result":{}}\ndata: {"id":2,"result":{}}\n\n"#, &[1, 2]);
         check(r#"{"id":1,"result":{}}\ndata: {"id":2,"result":{}}\n\n"#, &[2, 1]);
         check(r#"data: {"id":1,\ndata: "result":{}}\n\n"#, &[1]);
+    }
+
+    #[test]
+    fn a_request_that_went_out_again_counts_once() {
+        let check = |second: &str, kept: u64, sent_again: usize| {
+            let asked = r#"> POST /mcp
+                           > {"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+            let end = format!("! broken connection closed{SENT_AGAIN}");
+            let text = format!("> POST /mcp\n> {{\"id\":0}}\n< 202\n! ended\n{asked}\n{end}\n{asked}\n{second}");
+            let take = example::read(&text, "http", "2025-11-25");
+            let conversation = ConversationView::new(&take);
+            let requests: Vec<_> = conversation.requests().map(|(request, _)| request.exchange).collect();
+            assert_eq!(requests, [Some(ExchangeId(kept))], "{text}");
+            assert_eq!((conversation.exchanges.len(), conversation.sent_again.len()), (2, sent_again), "{text}");
+        };
+        check("< 200 content-type: application/json\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n! ended", 2, 1);
+        check("! broken connection closed", 1, 0);
+        check("~ 10", 1, 0);
     }
 
     #[test]

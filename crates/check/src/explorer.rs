@@ -697,6 +697,10 @@ impl<'a> Explorer<'a> {
         self.conclude_http(probe, None, first, outcome, None)
     }
 
+    pub(super) fn speaks_http2(&self) -> bool {
+        self.session.speaks_http2()
+    }
+
     /// An HTTP request that this client leaves alone at once: after the other tasks had so many turns, which is sooner than
     /// any clock could tell.
     pub(super) async fn http_left(&mut self, probe: &str, http_request: &RawHttpRequest, turns: usize) {

@@ -40,7 +40,7 @@ pub use lines::{Line, LineReader};
 pub use mcproof_system::{
     Group, Guardian, ProcessSignal, Program, ResourceUsage, Spawned, UnknownSignal, processor_wait, programs, read_memory,
 };
-pub use pool::{AddressFailure, HeaderCase, Lease, NOT_HTTP, Pool, RequestBody};
+pub use pool::{AddressFailure, HeaderCase, Lease, NOT_HTTP, Pool, RequestBody, tells_http2};
 pub use process::{BaseEnvironment, Exit, Launch, ShutdownReport, ShutdownTimeouts, StartFailure};
 pub use progress::Stage;
 pub use proxy::{Proxies, Proxy, ProxyVariables};
@@ -58,6 +58,7 @@ pub(crate) use stdio::StdioConnection;
 use crate::auth::wants_authorization;
 use crate::jsonrpc::{Malformed, RequestId};
 use crate::session::{BacklogSlot, Headers};
+use mcproof_protocol::methods;
 use mcproof_record::{ExchangeId, FrameId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +89,23 @@ pub(crate) struct Envelope {
     /// Only for HTTP.
     pub(crate) headers: Headers,
     pub(crate) resume: Resume,
+    pub(crate) repeat: Repeat,
+}
+
+/// Whether an HTTP request goes out again where the connection that was kept for it ended before a byte of the response: the server
+/// may have closed it before the request came, or may have done what was requested (RFC 9110, 9.2.2; RFC 9112, 9.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    Never,
+    /// Once, over a new connection.
+    Once,
+}
+
+impl Repeat {
+    /// What holds for messages with this method.
+    pub(crate) fn of_message(method: &str) -> Self {
+        if methods::may_be_repeated(method) { Self::Once } else { Self::Never }
+    }
 }
 
 /// Whether an event stream that ends before its response is taken up again.

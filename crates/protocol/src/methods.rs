@@ -26,6 +26,28 @@ pub const ROOTS_LIST: &str = "roots/list";
 pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
 pub const ELICITATION_CREATE: &str = "elicitation/create";
 
+/// Whether a message changes nothing by being sent twice (RFC 9110, 9.2.2): it asks, or says what holds already.
+pub fn may_be_repeated(method: &str) -> bool {
+    matches!(
+        method,
+        INITIALIZE
+            | SERVER_DISCOVER
+            | PING
+            | TOOLS_LIST
+            | RESOURCES_LIST
+            | RESOURCES_TEMPLATES_LIST
+            | RESOURCES_READ
+            | PROMPTS_LIST
+            | PROMPTS_GET
+            | COMPLETION_COMPLETE
+            | LOGGING_SET_LEVEL
+            | SUBSCRIPTIONS_LISTEN
+            | TASKS_GET
+            | TASKS_LIST
+            | notifications::INITIALIZED
+    )
+}
+
 /// The names of notifications.
 pub mod notifications {
     pub const INITIALIZED: &str = "notifications/initialized";

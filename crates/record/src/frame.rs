@@ -89,6 +89,14 @@ impl FrameBody {
             _ => None,
         }
     }
+
+    /// The HTTP exchange that ended here and whose request went out again.
+    pub fn sent_again(&self) -> Option<ExchangeId> {
+        match self {
+            Self::HttpEnd { exchange, error: Some(error) } if error.ends_with(SENT_AGAIN) => Some(*exchange),
+            _ => None,
+        }
+    }
 }
 
 /// Stands in a long text of which only the beginning was kept, before how long it is.
@@ -96,6 +104,10 @@ pub const ABRIDGED: &str = "… [abridged: ";
 
 /// What the note says that stands in the place of frames which were not stored, after their number.
 pub const NOT_STORED: &str = "earlier frames were counted but not stored";
+
+/// How the reason of an exchange ends whose request went out again, because the connection that had been kept for it ended before a
+/// byte of the response (RFC 9112, 9.3.1). What came of the request is in another exchange.
+pub const SENT_AGAIN: &str = "; the request goes out again over a new connection";
 
 /// All frames of a session, in order: the only evidence that a verdict may cite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -303,12 +303,45 @@ pub(super) fn second_request_hangs(conversation: &ConversationView<'_>) -> bool 
     })
 }
 
+const CLOSED_UNSAID: &str = "a connection was closed after a response without `Connection: close`";
+
+fn says_close(exchange: &HttpExchange<'_>) -> bool {
+    exchange.header("connection").is_some_and(|value| value.to_ascii_lowercase().contains("close"))
+}
+
+/// What two requests in a row show, or any other one that had to be sent again.
 fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
+    match (connection_is_kept_for_second(conversation), closed_when_reused(conversation)) {
+        (broken @ Judgment::Broken(_), _) => broken,
+        (_, Some(frames)) => Judgment::Broken(vec![Violation::new(CLOSED_UNSAID, frames)]),
+        (judged, None) => judged,
+    }
+}
+
+/// A connection of HTTP/1.1 that was closed about when it was used again, so soon after a response that every client does so.
+fn closed_when_reused(conversation: &ConversationView<'_>) -> Option<Vec<FrameId>> {
+    /// After that the server may have closed it because nobody used it.
+    const SOON: Duration = Duration::from_secs(1);
+    if conversation.is_over_http2() {
+        return None;
+    }
+    conversation.sent_again.iter().find_map(|again| {
+        let ended = conversation.exchanges.values().filter_map(|before| match before.end {
+            Some((end, None)) if end.id < again.request.id => Some((end.id, before)),
+            _ => None,
+        });
+        let (end, before) = ended.max_by_key(|(end, _)| *end)?;
+        let is_soon = conversation.elapsed(end, again.request.id)? < SOON;
+        let is_unsaid = before.status().is_some_and(is_success) && !says_close(before);
+        let frames = before.heads().into_iter().chain([again.request.id]).chain(again.end.map(|(frame, _)| frame.id));
+        (is_soon && is_unsaid).then(|| frames.collect())
+    })
+}
+
+fn connection_is_kept_for_second(conversation: &ConversationView<'_>) -> Judgment {
     let Some(attempt) = conversation.probe("kept-connection") else { return Judgment::NotTried("it was not tried".into()) };
     let within = |exchange: &&HttpExchange<'_>| attempt.probed.contains(exchange.request.id);
     let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(within).collect();
-    let says_close =
-        |exchange: &HttpExchange<'_>| exchange.header("connection").is_some_and(|value| value.to_ascii_lowercase().contains("close"));
     match exchanges[..] {
         [first, ..] if says_close(first) => Judgment::Pass,
         [_, second] if second.response.is_some() => Judgment::Pass,
@@ -319,7 +352,7 @@ fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
             let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
             let message = match second_request_hangs(conversation) {
                 true => "the second request on a connection got no response",
-                false => "a connection was closed after a response without `Connection: close`",
+                false => CLOSED_UNSAID,
             };
             Judgment::Broken(vec![Violation::new(message, frames)])
         }
@@ -464,6 +497,7 @@ fn says_no_buffering(conversation: &ConversationView<'_>) -> Judgment {
 mod tests {
     use super::*;
     use mcproof_analysis::example;
+    use mcproof_record::SENT_AGAIN;
 
     #[test]
     fn a_session_that_ends_with_a_connection_is_no_chance() {
@@ -506,6 +540,25 @@ mod tests {
         check("@ kept-connection!\n> POST /mcp\n< 202\n! ended\n> POST /mcp", Some(HANGS));
         check("@ kept-connection?\n> POST /mcp\n< 202\n! ended\n> POST /mcp\n! broken closed", Some(closed));
         check("@ kept-connection\n> POST /mcp\n< 202\n! ended\n> POST /mcp\n< 202\n! ended", None);
+    }
+
+    #[test]
+    fn a_request_that_had_to_be_sent_again_shows_that_a_connection_was_closed() {
+        let check = |first: &str, pause: u64, is_broken: bool| {
+            let broken = format!("! broken connection closed before message completed{SENT_AGAIN}");
+            let text = format!(
+                "@ kept-connection\n> POST /mcp\n< 202\n! ended\n> POST /mcp\n< 202\n! ended\n@ list\n> POST /mcp\n< {first}\n! ended\n\
+                 ~ {pause}\n> POST /mcp\n{broken}\n> POST /mcp\n< 200\n! ended"
+            );
+            let judged = connection_is_kept(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
+            assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{text} {judged:?}");
+            assert!(is_broken || judged == Judgment::Pass, "{text} {judged:?}");
+        };
+        check("200", 0, true);
+        check("200 connection: close", 0, false);
+        check("400", 0, false);
+        // Nobody used it for a while.
+        check("200", 5000, false);
     }
 
     #[test]

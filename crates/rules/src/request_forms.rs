@@ -91,6 +91,9 @@ fn accept_is_a_list(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn chunked_body_is_read(conversation: &ConversationView<'_>) -> Judgment {
+    if conversation.is_over_http2() {
+        return Judgment::Untestable("the server was reached over HTTP/2, which has no chunked transfer coding".into());
+    }
     let tried: Vec<Attempt<'_, '_>> = conversation.probes(CHUNKED_BODY).collect();
     let Some(last) = tried.last() else { return Judgment::NotTried("it was not tried".into()) };
     if !is_served(conversation) {
@@ -240,6 +243,11 @@ mod tests {
         check(&silent, "Untestable");
         check(&silent.repeat(2), "Broken");
         check(&format!("{silent}{}", tried("200")), "Pass");
+        // Over HTTP/2 it would go out without chunks.
+        for (http, expected) in [("HTTP/2", "Untestable"), ("HTTP/1.1", "Pass")] {
+            check(&format!("! note connected to a.example:443: TLS 1.3, {http}\n{}", tried("200")), expected);
+        }
+        check("! note connected to a.example:443: TLS 1.3, HTTP/2", "Untestable");
     }
 
     #[test]

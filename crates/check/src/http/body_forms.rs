@@ -46,6 +46,9 @@ fn http_request(explorer: &Explorer<'_>, http_requests: &Questions) -> RawHttpRe
 
 /// An ordinary request whose body is in chunks.
 pub(super) async fn take_in_chunks(explorer: &mut Explorer<'_>, http_requests: &Questions) {
+    if explorer.speaks_http2() {
+        return;
+    }
     let patience = patience(explorer);
     for _ in 0..TRIES {
         let chunked = RawHttpRequest { sends: Sends::Chunked, ..http_requests.plain(explorer) };

@@ -5,7 +5,7 @@ use super::flow::{FlowControl, FlowEvent, FlowRequest, FlowStep};
 use super::secret_finder;
 use crate::Tap;
 use crate::session::Headers;
-use crate::transport::{Endpoint, Exchanger, HttpHead, Limits, Network};
+use crate::transport::{Endpoint, Exchanger, HttpHead, Limits, Network, Repeat};
 use hyper::Method;
 use mcproof_record::duration::readable;
 use serde_json::Value;
@@ -148,7 +148,9 @@ impl Web {
     ) -> Result<WebResponse, AuthorizationFailure> {
         let unreachable = |reason: String| AuthorizationFailure::Unreachable { url: Box::new(plain(url)), reason };
         let exchanger = self.exchanger(url).map_err(unreachable)?;
-        let (exchange, _, prepared) = exchanger.prepare(method, url, &headers, body);
+        // A code and a refresh token count once.
+        let repeat = if method == Method::GET { Repeat::Once } else { Repeat::Never };
+        let (exchange, _, prepared) = exchanger.prepare(method, url, &headers, body, repeat);
         self.tell(FlowEvent::Sent { exchange });
         let opened = exchanger.open(exchange, prepared.map_err(unreachable)?).await;
         let open = opened.map_err(|broken| unreachable(broken.to_string()))?;

@@ -7,7 +7,7 @@ use super::{CallFailure, ConnectOptions, Headers, Reply, Session, VERSION_HEADER
 use crate::Tap;
 use crate::jsonrpc::RequestId;
 use crate::transport::{
-    Broken, Endpoint, Envelope, Exchanger, Exit, HeaderCase, Process, ProcessSignal, Purpose, Resume, Unanswered, Way, exited,
+    Broken, Endpoint, Envelope, Exchanger, Exit, HeaderCase, Process, ProcessSignal, Purpose, Repeat, Resume, Unanswered, Way, exited,
 };
 use mcproof_protocol::{Era, methods};
 use serde_json::{Map, Value};
@@ -47,7 +47,8 @@ pub enum Sends {
     /// With its length.
     #[default]
     Whole,
-    /// In the chunked transfer coding, as one chunk, which ends a moment later. HTTP/2 has no such coding: there it goes out as usual.
+    /// In the chunked transfer coding, as one chunk, which ends a moment later. HTTP/2 has no such coding (RFC 9113, 8.2.2): there it goes
+    /// out as usual.
     Chunked,
     /// With its length, in two writes, the second of which begins with this byte, a moment later.
     InTwo { at: usize },
@@ -82,11 +83,12 @@ impl Session {
     pub async fn send_message(&self, message: &Map<String, Value>, deadline: Duration) -> Result<Option<Reply>, CallFailure> {
         let headers = self.headers_of(Some(message));
         let body = Value::Object(message.clone()).to_string().into_bytes();
+        let (resume, repeat) = (Resume::Never, repeat_of(message));
         let is_request = message.contains_key("id") && message.contains_key("method");
         if is_request {
             let mut waiting = self.dispatcher.expect_response_to(id_of(message))?;
             let purpose = Purpose::Request(waiting.id.clone());
-            waiting.sent(self.wire.connection.send(Envelope { body, purpose, headers, resume: Resume::Never }));
+            waiting.sent(self.wire.connection.send(Envelope { body, purpose, headers, resume, repeat }));
             return waiting
                 .answer(deadline.into())
                 .await
@@ -95,7 +97,7 @@ impl Session {
         }
         let (done, taken) = oneshot::channel();
         let purpose = if message.contains_key("method") { Purpose::Notification(done) } else { Purpose::Anything(done) };
-        self.wire.connection.send(Envelope { body, purpose, headers, resume: Resume::Never });
+        self.wire.connection.send(Envelope { body, purpose, headers, resume, repeat });
         // On stdio it is out once it is queued.
         let _ = timeout(deadline, taken).await;
         Ok(None)
@@ -140,7 +142,7 @@ impl Session {
         match &self.wire.connection {
             Connection::Stdio(stdio) => stdio.send_bytes(bytes, cut, purpose),
             Connection::InMemory(channel) => channel.send_bytes(bytes, cut, purpose),
-            http => http.send(Envelope { body: bytes, purpose, headers, resume: Resume::Never }),
+            http => http.send(Envelope { body: bytes, purpose, headers, resume: Resume::Never, repeat: Repeat::Never }),
         }
     }
 
@@ -203,6 +205,15 @@ impl Session {
             Connection::Http(http) => Some(http.endpoint().1),
             Connection::Sse(sse) => Some(sse.endpoint().1),
             Connection::Stdio(_) | Connection::InMemory(_) => None,
+        }
+    }
+
+    /// Whether the server is reached over HTTP/2.
+    pub fn speaks_http2(&self) -> bool {
+        match &self.wire.connection {
+            Connection::Http(http) => http.endpoint().0.speaks_http2(),
+            Connection::Sse(sse) => sse.endpoint().0.speaks_http2(),
+            Connection::Stdio(_) | Connection::InMemory(_) => false,
         }
     }
 
@@ -292,11 +303,21 @@ async fn ask(
     deadline: Duration,
 ) -> Result<RawHttpResponse, CallFailure> {
     let started = Instant::now();
-    match timeout(deadline, exchanger.ask(question, url, way)).await {
+    let repeat = match question.method.as_str() {
+        "GET" | "HEAD" | "OPTIONS" => Repeat::Once,
+        "POST" => serde_json::from_slice(&question.body).map_or(Repeat::Never, |message: Map<String, Value>| repeat_of(&message)),
+        _ => Repeat::Never,
+    };
+    match timeout(deadline, exchanger.ask(question, url, way, repeat)).await {
         Ok(Ok((head, body))) => Ok(RawHttpResponse { head, body, elapsed: started.elapsed() }),
         Ok(Err(reason)) => Err(unreachable(reason)),
         Err(_) => Err(silent(&format!("{} {}", question.method, url.path()), deadline)),
     }
+}
+
+/// Whether a message may go out again that stands as it is.
+fn repeat_of(message: &Map<String, Value>) -> Repeat {
+    message.get("method").and_then(Value::as_str).map_or(Repeat::Never, Repeat::of_message)
 }
 
 fn unreachable(reason: Broken) -> CallFailure {

@@ -6,7 +6,7 @@ use super::hosted_tasks::{CurrentTime, HostedResponse, TaskHost};
 use super::wire::Wire;
 use crate::answers::{Answers, HostedTasks};
 use crate::jsonrpc::{self, RequestId, RpcError};
-use crate::transport::{Envelope, Purpose, Resume};
+use crate::transport::{Envelope, Purpose, Repeat, Resume};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -84,7 +84,7 @@ async fn respond_to_requests(mut queue: ServerRequests, wire: Weak<Wire>, polici
         for (id, answer) in outgoing {
             let body = jsonrpc::response(&id, answer);
             let purpose = rooms.remove(&id).map_or(Purpose::Response, |room| Purpose::Answer { _room: room });
-            wire.connection.send(Envelope { body, purpose, headers: wire.headers(), resume: Resume::Never });
+            wire.connection.send(Envelope { body, purpose, headers: wire.headers(), resume: Resume::Never, repeat: Repeat::Never });
         }
     }
 }

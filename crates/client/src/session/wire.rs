@@ -4,7 +4,9 @@ use super::dispatcher::{Dispatcher, Waiting};
 use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER, WaitOptions};
 use crate::auth::{Attempts, Authorizer, Secret, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
-use crate::transport::{Envelope, HttpConnection, HttpHead, LineChannel, Purpose, Resume, SseConnection, StdioConnection, Unanswered};
+use crate::transport::{
+    Envelope, HttpConnection, HttpHead, LineChannel, Purpose, Repeat, Resume, SseConnection, StdioConnection, Unanswered,
+};
 use mcproof_protocol::{Era, methods};
 use mcproof_record::{FrameId, Json, JsonObject};
 use serde_json::{Map, Value, json};
@@ -101,7 +103,8 @@ impl Wire {
             waiting.expect_progress_of(token);
         }
         let body = jsonrpc::request(&waiting.id, method, params.as_ref());
-        waiting.sent(self.connection.send(Envelope { body, purpose: Purpose::Request(waiting.id.clone()), headers, resume }));
+        let (purpose, repeat) = (Purpose::Request(waiting.id.clone()), Repeat::of_message(method));
+        waiting.sent(self.connection.send(Envelope { body, purpose, headers, resume, repeat }));
         Ok(waiting)
     }
 
@@ -196,7 +199,7 @@ impl Wire {
 
     fn send_notification(&self, method: &str, params: Option<&Map<String, Value>>, headers: Headers, purpose: Purpose) {
         let body = jsonrpc::notification(method, params);
-        self.connection.send(Envelope { body, purpose, headers, resume: Resume::Never });
+        self.connection.send(Envelope { body, purpose, headers, resume: Resume::Never, repeat: Repeat::of_message(method) });
     }
 }
 

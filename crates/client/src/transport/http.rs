@@ -5,11 +5,11 @@
 use super::cut_body::CutBody;
 use super::decode::{Coding, DECODED_AT_ONCE, DecodeFailure};
 use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Refusal, admit};
-use super::pool::{AddressFailure, HeaderCase, Lease, Pool, Way};
+use super::pool::{AddressFailure, HeaderCase, Lease, NoResponse, Pool, Way};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventFlaw, EventParser};
 use super::stream::LastRead;
-use super::{Bound, Broken, Envelope, HttpHead, Inbox, Limits, Network, Resume, Unanswered, ViolationKind};
+use super::{Bound, Broken, Envelope, HttpHead, Inbox, Limits, Network, Repeat, Resume, Unanswered, ViolationKind};
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
@@ -19,7 +19,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, Version};
 use mcproof_protocol::methods;
-use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId, Raw};
+use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId, Raw, SENT_AGAIN};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -50,6 +50,16 @@ pub(crate) struct Exchanger {
     limits: Limits,
     tap: Tap,
 }
+
+/// A request that was recorded and waits to be sent.
+pub(crate) struct Prepared {
+    request: Request<Full<Bytes>>,
+    /// What was recorded of it, where it may go out again.
+    again: Option<Box<FrameBody>>,
+}
+
+/// What a request got: the exchange that brought it, the head, and the connection.
+type Sent = (ExchangeId, Response<Incoming>, Lease);
 
 /// A response whose body has not been read.
 pub(crate) struct OpenExchange {
@@ -94,6 +104,10 @@ impl Exchanger {
         self.pool.accepts().await
     }
 
+    pub(crate) fn speaks_http2(&self) -> bool {
+        self.pool.speaks_http2()
+    }
+
     /// Records the request, and gives its exchange and frame together with the request to send.
     pub(crate) fn prepare(
         &self,
@@ -101,13 +115,14 @@ impl Exchanger {
         url: &Url,
         headers: &Headers,
         body: Vec<u8>,
-    ) -> (ExchangeId, FrameId, Result<Request<Full<Bytes>>, String>) {
+        repeat: Repeat,
+    ) -> (ExchangeId, FrameId, Result<Prepared, String>) {
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
         all.extend(headers.iter().cloned());
         all.extend(self.bearer.as_ref().and_then(Bearer::header));
         // What the user requests replaces what we would send.
         replace(&mut all, &self.headers);
-        self.record(method, url, all, body, Sends::Whole)
+        self.record(method, url, all, body, Sends::Whole, repeat)
     }
 
     fn record(
@@ -117,7 +132,8 @@ impl Exchanger {
         mut all: Vec<(String, String)>,
         body: Vec<u8>,
         sends: Sends,
-    ) -> (ExchangeId, FrameId, Result<Request<Full<Bytes>>, String>) {
+        repeat: Repeat,
+    ) -> (ExchangeId, FrameId, Result<Prepared, String>) {
         let exchange = self.tap.next_exchange();
         if !body.is_empty() {
             all.push(match sends {
@@ -125,27 +141,32 @@ impl Exchanger {
                 Sends::Whole | Sends::InTwo { .. } => ("content-length".into(), body.len().to_string()),
             });
         }
-        let frame = self.tap.record(
-            Direction::ToServer,
-            FrameBody::HttpRequest {
-                exchange,
-                method: method.to_string(),
-                url: url.to_string(),
-                headers: all.clone(),
-                body: body.as_slice().into(),
-            },
-        );
+        let recorded = FrameBody::HttpRequest {
+            exchange,
+            method: method.to_string(),
+            url: url.to_string(),
+            headers: all.clone(),
+            body: body.as_slice().into(),
+        };
+        let again = (repeat == Repeat::Once).then(|| Box::new(recorded.clone()));
+        let frame = self.tap.record(Direction::ToServer, recorded);
         let mut request = Request::builder().method(method).uri(&url[url::Position::BeforePath..url::Position::AfterQuery]);
         for (name, value) in &all {
             request = request.header(name, value);
         }
         let request = request.body(Full::new(Bytes::from(body))).map_err(|error| format!("the request cannot be sent: {error}"));
-        (exchange, frame, request)
+        (exchange, frame, request.map(|request| Prepared { request, again }))
     }
 
     /// One request that belongs to no message; its headers win over all others. Of an event stream the data of its
     /// first event is given, and as much read as the request says, since it may never end.
-    pub(crate) async fn ask(&self, question: &RawHttpRequest, url: &Url, way: Way) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
+    pub(crate) async fn ask(
+        &self,
+        question: &RawHttpRequest,
+        url: &Url,
+        way: Way,
+        repeat: Repeat,
+    ) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
         let RawHttpRequest { method, headers, body, is_anonymous, reads, sends, .. } = question;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not a valid HTTP method"))?;
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
@@ -154,22 +175,22 @@ impl Exchanger {
             replace(&mut all, &self.headers);
         }
         replace(&mut all, headers);
-        let (exchange, _, request) = self.record(method, url, all, body.clone(), *sends);
+        let (exchange, _, prepared) = self.record(method, url, all, body.clone(), *sends, repeat);
         // What a server makes of a body in an unusual form may be left on its connection, which is closed after the response.
         let (open, _lease) = match (way, sends) {
             (_, Sends::Chunked | Sends::InTwo { .. }) => {
                 let at = if let Sends::InTwo { at } = sends { *at } else { body.len() };
                 // Some servers take one connection at a time.
                 self.pool.close_idle();
-                let request = request?.map(|_| CutBody::new(body.clone(), at));
+                let request = prepared?.request.map(|_| CutBody::new(body.clone(), at));
                 let sent = self.pool.apart().send(request, &Progress::default()).await;
                 let (response, lease) = sent.inspect_err(|error| self.end(exchange, Some(error)))?;
                 let (head, body) = self.head(exchange, response);
                 (OpenExchange { head, body: Reading::Plain(body), lease: None, progress: Arc::default() }, Some(lease))
             }
-            (Way::Any, Sends::Whole) => (self.open(exchange, request?).await?, None),
+            (Way::Any, Sends::Whole) => (self.open(exchange, prepared?).await?, None),
             (way, Sends::Whole) => {
-                let sent = self.pool.send_by(way, request?, &Progress::default()).await;
+                let sent = self.pool.send_by(way, prepared?.request, &Progress::default()).await;
                 let (response, lease) = sent.inspect_err(|error| self.end(exchange, Some(error)))?;
                 let (head, body) = self.head(exchange, response);
                 (OpenExchange { head, body: Reading::Plain(body), lease: Some(lease), progress: Arc::default() }, None)
@@ -200,46 +221,81 @@ impl Exchanger {
     }
 
     /// Sends a prepared request and waits for the head of its response.
-    pub(crate) async fn open(&self, exchange: ExchangeId, request: Request<Full<Bytes>>) -> Result<OpenExchange, Broken> {
-        self.open_watched(exchange, request, Arc::default()).await
+    pub(crate) async fn open(&self, exchange: ExchangeId, prepared: Prepared) -> Result<OpenExchange, Broken> {
+        self.open_watched(exchange, prepared, Arc::default()).await
     }
 
     /// Like [`Exchanger::open`], and notes in `progress` how far it came, also while the body is read.
     pub(crate) async fn open_watched(
         &self,
         exchange: ExchangeId,
-        request: Request<Full<Bytes>>,
+        prepared: Prepared,
         progress: Arc<Progress>,
     ) -> Result<OpenExchange, Broken> {
         if let Some(faults) = &self.faults {
             // On the heap: the usual exchange does not carry the room for it along.
-            return Box::pin(self.open_disturbed(exchange, request, progress, faults)).await;
+            return Box::pin(self.open_disturbed(exchange, prepared, progress, faults)).await;
         }
-        let (response, lease) = self.sent(exchange, request, &progress).await?;
+        let (exchange, response, lease) = self.sent(exchange, prepared, &progress).await?;
         let (head, body) = self.head(exchange, response);
         Ok(OpenExchange { head, body: Reading::Plain(body), lease: Some(lease), progress })
     }
 
-    async fn sent(
+    async fn sent(&self, exchange: ExchangeId, prepared: Prepared, progress: &Progress) -> Result<Sent, Broken> {
+        let Prepared { request, again } = prepared;
+        let again = again.map(|recorded| (recorded, request.clone()));
+        let NoResponse { reason, is_of_kept_connection } = match self.pool.send_or_tell(request, progress).await {
+            Ok((response, lease)) => return Ok((exchange, response, lease)),
+            Err(failure) => failure,
+        };
+        match again.filter(|_| is_of_kept_connection) {
+            // On the heap: the usual exchange does not carry the room for it along.
+            Some((recorded, request)) => Box::pin(self.sent_again(exchange, reason, *recorded, request, progress)).await,
+            None => {
+                self.end(exchange, Some(&reason));
+                Err(reason)
+            }
+        }
+    }
+
+    /// Sends a request once more, over a new connection and as an exchange of its own. `reason`: why the first one ended.
+    async fn sent_again(
         &self,
-        exchange: ExchangeId,
+        first: ExchangeId,
+        reason: Broken,
+        mut recorded: FrameBody,
         request: Request<Full<Bytes>>,
         progress: &Progress,
-    ) -> Result<(Response<Incoming>, Lease), Broken> {
-        self.pool.send(request, progress).await.inspect_err(|error| self.end(exchange, Some(error)))
+    ) -> Result<Sent, Broken> {
+        self.tap.record(Direction::Local, FrameBody::HttpEnd { exchange: first, error: Some(format!("{reason}{SENT_AGAIN}")) });
+        let second = self.tap.next_exchange();
+        if let FrameBody::HttpRequest { exchange, .. } = &mut recorded {
+            *exchange = second;
+        }
+        self.tap.record(Direction::ToServer, recorded);
+        match self.pool.send_anew(request, progress).await {
+            Ok((response, lease)) => Ok((second, response, lease)),
+            Err(error) => {
+                self.end(second, Some(&error));
+                // A server that cannot be reached any more is told by what it did with the request.
+                let was_reached = matches!(progress.stage(), Stage::Asked | Stage::Responder { .. });
+                Err(if was_reached { error } else { reason })
+            }
+        }
     }
 
     async fn open_disturbed(
         &self,
         exchange: ExchangeId,
-        request: Request<Full<Bytes>>,
+        prepared: Prepared,
         progress: Arc<Progress>,
         faults: &FaultInjector,
     ) -> Result<OpenExchange, Broken> {
+        let Prepared { request, again } = prepared;
         let (request, subject) = match admit(faults, &self.tap, request).await {
             Admission::Sent { request, subject } => (request, subject),
             Admission::SentTwice { request, subject } => {
-                let (first, lease) = self.sent(exchange, request.clone(), &progress).await?;
+                let (_, first, lease) = self.sent(exchange, Prepared { request: request.clone(), again: None }, &progress).await?;
                 drop((first, lease));
                 (request, subject)
             }
@@ -250,9 +306,10 @@ impl Exchanger {
             }
             Admission::Refused(refusal) => return Ok(self.made_up(exchange, refusal, progress)),
         };
-        let (response, lease) = match faults.idle_cut() {
-            None => self.sent(exchange, request, &progress).await?,
-            Some((after, planned)) => match timeout(after, self.sent(exchange, request, &progress)).await {
+        let prepared = Prepared { request, again };
+        let (exchange, response, lease) = match faults.idle_cut() {
+            None => self.sent(exchange, prepared, &progress).await?,
+            Some((after, planned)) => match timeout(after, self.sent(exchange, prepared, &progress)).await {
                 Ok(sent) => sent?,
                 Err(_) => {
                     self.tap.note(faults.cut_idle(after, planned));
@@ -623,13 +680,13 @@ impl HttpConnection {
 
     /// Posts the message in the background; whatever comes back goes to the inbox.
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
-        let Envelope { body, purpose, headers, resume } = envelope;
+        let Envelope { body, purpose, headers, resume, repeat } = envelope;
         let mut all = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
             ("accept".to_owned(), format!("application/json, {EVENT_STREAM}")),
         ];
         all.extend(headers.iter().cloned());
-        let (exchange, frame, prepared) = self.shared.exchanger.prepare(Method::POST, &self.shared.url, &all, body);
+        let (exchange, frame, prepared) = self.shared.exchanger.prepare(Method::POST, &self.shared.url, &all, body, repeat);
         let shared = Arc::clone(&self.shared);
         let request = purpose.request().cloned();
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -694,7 +751,7 @@ impl HttpConnection {
     /// Asks the server to end the session (2025-03-26 and later, session management), and waits shortly for the response;
     /// gives its status.
     pub(crate) async fn delete(&self, headers: &Headers, patience: Duration) -> Option<u16> {
-        self.status(Method::DELETE, headers, Vec::new(), patience).await
+        self.status(Method::DELETE, headers, Vec::new(), Repeat::Never, patience).await
     }
 
     /// The status of the response to a ping with these headers.
@@ -705,15 +762,15 @@ impl HttpConnection {
         ];
         all.extend(headers.iter().cloned());
         let body = jsonrpc::request(&RequestId::Text("after the end".into()), methods::PING, None);
-        self.status(Method::POST, &all, body, patience).await
+        self.status(Method::POST, &all, body, Repeat::of_message(methods::PING), patience).await
     }
 
-    async fn status(&self, method: Method, headers: &Headers, body: Vec<u8>, patience: Duration) -> Option<u16> {
+    async fn status(&self, method: Method, headers: &Headers, body: Vec<u8>, repeat: Repeat, patience: Duration) -> Option<u16> {
         let Shared { exchanger, url, .. } = &*self.shared;
-        let (exchange, _, prepared) = exchanger.prepare(method, url, headers, body);
-        let request = prepared.ok()?;
+        let (exchange, _, prepared) = exchanger.prepare(method, url, headers, body, repeat);
+        let prepared = prepared.ok()?;
         let exchange = async {
-            let open = exchanger.open(exchange, request).await.ok()?;
+            let open = exchanger.open(exchange, prepared).await.ok()?;
             let status = open.head.status;
             exchanger.body(open).await;
             Some(status)
@@ -825,7 +882,7 @@ impl Shared {
             all.extend(headers.iter().cloned());
             all.extend(position.last_event.clone().map(|id| ("last-event-id".to_owned(), id)));
             let renewal = self.exchanger.bearer.as_ref().map(Bearer::renewal);
-            let (exchange, _, prepared) = self.exchanger.prepare(Method::GET, &self.url, &all, Vec::new());
+            let (exchange, _, prepared) = self.exchanger.prepare(Method::GET, &self.url, &all, Vec::new(), Repeat::Once);
             let Ok(prepared) = prepared else { return };
             position.moved = false;
             let opened = self.exchanger.open(exchange, prepared).await;

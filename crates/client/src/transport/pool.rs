@@ -120,6 +120,20 @@ enum Age {
     Kept,
 }
 
+/// Why a request that was sent has no response.
+pub(super) struct NoResponse {
+    pub(super) reason: Broken,
+    /// Whether the connection had been kept, and ended before a byte of the response. A server may close it at any time, also just
+    /// before the request comes (RFC 9112, 9.3.1).
+    pub(super) is_of_kept_connection: bool,
+}
+
+impl From<String> for NoResponse {
+    fn from(reason: String) -> Self {
+        Self { reason: reason.into(), is_of_kept_connection: false }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressFailure {
     #[error("`{0}` is not an http:// or https:// URL")]
@@ -167,6 +181,11 @@ impl<B: RequestBody> Pool<B> {
         Self { spelling, ..self.apart() }
     }
 
+    /// Whether the connection that is kept serves all requests, as over HTTP/2.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        lock(&self.shared).is_some()
+    }
+
     /// Closes the connections that wait for the next request.
     pub(crate) fn close_idle(&self) {
         lock(&self.idle).clear();
@@ -198,11 +217,24 @@ impl<B: RequestBody> Pool<B> {
     ///
     /// # Errors
     /// A readable sentence: refused, reset, not trusted, or what of the response was no HTTP.
-    pub(crate) async fn send(&self, mut request: Request<B>, progress: &Progress) -> Result<(Response<Incoming>, Lease<B>), Broken> {
+    pub(crate) async fn send(&self, request: Request<B>, progress: &Progress) -> Result<(Response<Incoming>, Lease<B>), Broken> {
+        self.send_or_tell(request, progress).await.map_err(|failure| failure.reason)
+    }
+
+    /// Like [`Pool::send`], and tells whether a kept connection is to blame.
+    ///
+    /// # Errors
+    /// As [`Pool::send`].
+    pub(super) async fn send_or_tell(
+        &self,
+        mut request: Request<B>,
+        progress: &Progress,
+    ) -> Result<(Response<Incoming>, Lease<B>), NoResponse> {
         loop {
             let (mut sender, age) = self.sender(progress).await?;
             self.address(&mut request, &sender);
             progress.enter(Stage::Asked);
+            let received = sender.received();
             match sender.send(request).await {
                 Ok(response) => {
                     progress.enter(Stage::Responder { bytes: 0 });
@@ -210,9 +242,30 @@ impl<B: RequestBody> Pool<B> {
                 }
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if age == Age::Kept => request = unsent,
-                    _ => return Err(self.explain(&sender, &error.into_error())),
+                    _ => {
+                        let error = error.into_error();
+                        let is_of_kept_connection = age == Age::Kept && sender.ended_in_silence(received, &error);
+                        return Err(NoResponse { reason: self.explain(&sender, &error), is_of_kept_connection });
+                    }
                 },
             }
+        }
+    }
+
+    /// Sends a request on a new connection.
+    ///
+    /// # Errors
+    /// As [`Pool::send`].
+    pub(super) async fn send_anew(&self, mut request: Request<B>, progress: &Progress) -> Result<(Response<Incoming>, Lease<B>), Broken> {
+        let mut sender = self.connect(progress).await?;
+        self.address(&mut request, &sender);
+        progress.enter(Stage::Asked);
+        match sender.send(request).await {
+            Ok(response) => {
+                progress.enter(Stage::Responder { bytes: 0 });
+                Ok((response, Lease(sender)))
+            }
+            Err(error) => Err(self.explain(&sender, &error.into_error())),
         }
     }
 
@@ -375,9 +428,9 @@ impl<B: RequestBody> Pool<B> {
         dialing.secured(version, tls::certificate(&secured), tls.verification() == Verification::Full);
         dialing.ready();
         let through = self.proxy.as_ref().map(|proxy| format!(" through the proxy {}", proxy.address())).unwrap_or_default();
-        let http = if shareable { "HTTP/2" } else { "HTTP/1.1" };
+        let http = if shareable { HTTP2 } else { ", HTTP/1.1" };
         let unverified = if tls.verification() == Verification::Off { "; its certificate is not checked" } else { "" };
-        self.tap.note(format!("connected to {server}{through}: {version}, {http}{unverified}"));
+        self.tap.note(format!("{CONNECTED}{server}{through}: {version}{http}{unverified}"));
         let trouble = Trouble::default();
         let explain = Box::new(move |error: &io::Error| tls::explain_later(error, &server));
         let stream = Stream::explained(secured, Arc::clone(&trouble), explain);
@@ -507,6 +560,15 @@ impl<B: RequestBody> Pool<B> {
 /// How it is told that what came is no response of HTTP, in which judges find it again.
 pub const NOT_HTTP: &str = "the response is not valid HTTP";
 
+/// How a note about a connection over TLS begins, and where it tells HTTP/2.
+const CONNECTED: &str = "connected to ";
+const HTTP2: &str = ", HTTP/2";
+
+/// Whether a note says that a connection is HTTP/2.
+pub fn tells_http2(note: &str) -> bool {
+    note.starts_with(CONNECTED) && note.contains(HTTP2)
+}
+
 /// hyper's own bounds: it reads no head into less, and no more headers.
 const LEAST_BUFFER: usize = 8192;
 const MAX_HEADERS: usize = 100;
@@ -543,6 +605,26 @@ impl<B: RequestBody> Sender<B> {
         match self {
             Self::Single(single) => single.sender.try_send_request(request).await,
             Self::Shared(shared) => shared.sender.try_send_request(request).await,
+        }
+    }
+
+    /// How many bytes the connection has brought; over HTTP/2 they may be for other exchanges.
+    fn received(&self) -> Option<u64> {
+        match self {
+            Self::Single(single) => Some(single.last_read.count()),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// Whether a request whose sending failed so got no byte of a response, because the connection ended. `received`: what it had brought before.
+    fn ended_in_silence(&self, received: Option<u64>, error: &hyper::Error) -> bool {
+        match self {
+            Self::Single(_) => self.received() == received,
+            // RFC 9113, 6.8: a server that closes a connection announces it first.
+            Self::Shared(_) => match std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) {
+                Some(error) => error.is_io() || error.is_remote() && error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR),
+                None => error.is_canceled() || error.is_closed(),
+            },
         }
     }
 }

@@ -5,7 +5,7 @@ use super::faults::FaultInjector;
 use super::http::{EVENT_STREAM, Exchanger, deliver, excerpt, fault_of, media_type};
 use super::pool::AddressFailure;
 use super::sse_events::Event;
-use super::{Broken, Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Network, Unanswered, ViolationKind};
+use super::{Broken, Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Network, Repeat, Unanswered, ViolationKind};
 use crate::Tap;
 use crate::auth::{AuthorizationFailure, Bearer};
 use hyper::Method;
@@ -63,7 +63,7 @@ impl SseConnection {
     ) -> Result<Self, SseFailure> {
         let exchanger = Arc::new(Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer).disturbed(faults));
         let headers = vec![("accept".to_owned(), EVENT_STREAM.to_owned())];
-        let (exchange, _, prepared) = exchanger.prepare(Method::GET, &endpoint.url, &headers, Vec::new());
+        let (exchange, _, prepared) = exchanger.prepare(Method::GET, &endpoint.url, &headers, Vec::new(), Repeat::Once);
         let open = exchanger
             .open(exchange, prepared.map_err(|reason| SseFailure::Unreachable(reason.into()))?)
             .await
@@ -127,13 +127,13 @@ impl SseConnection {
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         headers.extend(envelope.headers);
-        let (exchange, frame, prepared) = self.exchanger.prepare(Method::POST, &self.messages, &headers, envelope.body);
+        let (exchange, frame, prepared) = self.exchanger.prepare(Method::POST, &self.messages, &headers, envelope.body, envelope.repeat);
         let (exchanger, inbox) = (Arc::clone(&self.exchanger), Arc::clone(&self.inbox));
         let mut posts = self.posts.lock().unwrap_or_else(PoisonError::into_inner);
         while posts.try_join_next().is_some() {}
         posts.spawn(async move {
             let open = match prepared {
-                Ok(request) => exchanger.open(exchange, request).await,
+                Ok(prepared) => exchanger.open(exchange, prepared).await,
                 Err(reason) => Err(reason.into()),
             };
             let unanswered = match open {

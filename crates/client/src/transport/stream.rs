@@ -13,23 +13,37 @@ pub(super) type Trouble = Arc<OnceLock<String>>;
 
 /// The last bytes that a connection brought, and when: whether a chunk is open shows in them alone, if nothing follows it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LastRead(Arc<Mutex<([u8; 2], Option<Instant>)>>);
+pub(super) struct LastRead(Arc<Mutex<Received>>);
+
+#[derive(Debug, Default)]
+struct Received {
+    last: [u8; 2],
+    at: Option<Instant>,
+    /// All bytes so far.
+    count: u64,
+}
 
 impl LastRead {
     fn note(&self, bytes: &[u8]) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut received = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for byte in bytes.iter().rev().take(2).rev() {
-            last.0 = [last.0[1], *byte];
+            received.last = [received.last[1], *byte];
         }
         if !bytes.is_empty() {
-            last.1 = Some(Instant::now());
+            received.at = Some(Instant::now());
         }
+        received.count += bytes.len() as u64;
+    }
+
+    /// How many bytes the connection has brought.
+    pub(super) fn count(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).count
     }
 
     /// Whether what came last is no line end, and nothing has come after it for so long.
     pub(super) fn lacks_line_end(&self, silence: Duration) -> bool {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.0 != *b"\r\n" && last.1.is_some_and(|at| at.elapsed() >= silence)
+        let received = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        received.last != *b"\r\n" && received.at.is_some_and(|at| at.elapsed() >= silence)
     }
 }
 
@@ -114,6 +128,7 @@ mod tests {
             let last = LastRead::default();
             reads.iter().for_each(|read| last.note(read.as_bytes()));
             assert_eq!(last.lacks_line_end(Duration::ZERO), expected, "{reads:?}");
+            assert_eq!(last.count(), reads.concat().len() as u64, "{reads:?}");
             assert!(!last.lacks_line_end(Duration::from_secs(3600)), "{reads:?}");
         };
         check(&[], false);

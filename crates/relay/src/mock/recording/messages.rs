@@ -74,6 +74,10 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
                 heads.remove(&exchange.0);
                 push(Sender::Server, Some(exchange.0), None, data.as_bytes());
             }
+            // What came of it is in the exchange in which it went out again.
+            FrameBody::HttpEnd { exchange, .. } if frame.body.sent_again().is_some() => {
+                found.retain(|message: &WireMessage| message.exchange != Some(exchange.0));
+            }
             FrameBody::HttpEnd { exchange, error } => {
                 let head = heads.remove(&exchange.0);
                 match (error, head) {
