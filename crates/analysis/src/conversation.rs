@@ -1,6 +1,7 @@
 //! A transcript with an index: messages, HTTP exchanges, and what was asked and answered. Interprets, but judges nothing.
 
 use crate::probes::LEFT_OUT;
+use crate::wording;
 use mcproof_client::transport::tells_http2;
 use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{
@@ -109,6 +110,17 @@ pub struct Attempt<'a, 'c> {
     /// The HTTP exchange that carried it, or that was the probe itself.
     pub http: Option<&'c HttpExchange<'a>>,
     pub answer: AttemptOutcome<'c>,
+}
+
+/// A request that a server refused because there were too many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Throttled<'c> {
+    /// The frame of the request.
+    pub request: FrameId,
+    /// Of its message, or else of HTTP.
+    pub method: &'c str,
+    /// In a few words, with the reason that the server gave.
+    pub outcome: String,
 }
 
 /// What came back for a request.
@@ -674,24 +686,48 @@ impl<'a> ConversationView<'a> {
     /// and a time to come back, or with an error that says so. A page with status 503 is that of a proxy that limits requests (nginx says
     /// no more of it), unless nothing is served from then on.
     pub fn is_throttled(&self, frames: &[FrameId]) -> bool {
+        let is_refused = |request: &WireMessage<'_>, response: Option<&WireMessage<'_>>| {
+            // What is said of the response alone is said of its form.
+            let is_of = |response: &WireMessage<'_>| frames.contains(&response.frame.id) && frames.len() > 1;
+            response.is_some_and(|response| limits_rate(response) && (frames.contains(&request.frame.id) || is_of(response)))
+        };
+        self.rests_on(frames, self.throttling()) || self.requests().any(|(request, response)| is_refused(request, response))
+    }
+
+    /// The first request that was refused so.
+    pub fn first_throttled(&self) -> Option<Throttled<'_>> {
+        let is_throttled = self.throttling();
+        let exchange = self.exchanges.values().find(|exchange| is_throttled(exchange)).map(|exchange| {
+            let message = self.from_client().find(|wire_message| wire_message.exchange == Some(exchange.id));
+            let method = message.and_then(WireMessage::method).unwrap_or(exchange.method);
+            let reason = exchange.body.and_then(|(_, body)| wording::reason(body)).map(|reason| format!(" ({reason})"));
+            let outcome = format!("status {}{}", exchange.status().unwrap_or_default(), reason.unwrap_or_default());
+            Throttled { request: exchange.request.id, method, outcome }
+        });
+        let response = self.requests().find_map(|(request, response)| {
+            let error = response.filter(|response| limits_rate(response))?.value.get("error")?;
+            let reason = error.get("message").and_then(Value::as_str).map(|message| format!(" ({})", wording::excerpt(message)));
+            let code = error.get("code").map(|code| format!(" {code}")).unwrap_or_default();
+            let outcome = format!("error{code}{}", reason.unwrap_or_default());
+            Some(Throttled { request: request.frame.id, method: request.method().unwrap_or_default(), outcome })
+        });
+        exchange.into_iter().chain(response).min_by_key(|throttled| throttled.request)
+    }
+
+    /// Whether an exchange was refused because there were too many.
+    fn throttling(&self) -> impl Fn(&HttpExchange<'a>) -> bool {
         const LASTING: usize = 3;
         let is_page = |exchange: &HttpExchange<'_>| exchange.header("content-type").is_some_and(|kind| kind.starts_with("text/html"));
         let is_served = |exchange: &&HttpExchange<'_>| exchange.status() == Some(200);
         let last_served = self.exchanges.values().filter(is_served).map(|exchange| exchange.request.id).max();
         let after_last_served = |exchange: &&HttpExchange<'_>| Some(exchange.request.id) > last_served;
         let is_lasting = self.exchanges.values().filter(after_last_served).count() >= LASTING;
-        let is_passing = |refused: &HttpExchange<'_>| last_served.is_some_and(|last| refused.request.id < last || !is_lasting);
-        let refuses = |exchange: &HttpExchange<'_>| match exchange.status() {
+        let is_passing = move |refused: &HttpExchange<'_>| last_served.is_some_and(|last| refused.request.id < last || !is_lasting);
+        move |exchange: &HttpExchange<'a>| match exchange.status() {
             Some(429) => true,
             Some(503) => exchange.header("retry-after").is_some() || is_page(exchange) && is_passing(exchange),
             _ => false,
-        };
-        let is_refused = |request: &WireMessage<'_>, response: Option<&WireMessage<'_>>| {
-            // What is said of the response alone is said of its form.
-            let is_of = |response: &WireMessage<'_>| frames.contains(&response.frame.id) && frames.len() > 1;
-            response.is_some_and(|response| limits_rate(response) && (frames.contains(&request.frame.id) || is_of(response)))
-        };
-        self.rests_on(frames, refuses) || self.requests().any(|(request, response)| is_refused(request, response))
+        }
     }
 
     /// Whether what is said of these frames may rest on frames that were not kept or not read: none of them is a message of the server,

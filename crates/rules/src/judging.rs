@@ -3,7 +3,7 @@
 use super::lifecycle::{COULD_NOT_BE_READ, NOT_ALL_KEPT, REFUSES_ACCESS, WANTS_AUTHORIZATION};
 use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes, sessions, slow};
 use mcproof_analysis::probes::parallel_number;
-use mcproof_protocol::{Era, Revision};
+use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{
     Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, ProbeOutcome, RuleResult, Severity, without_numbers,
 };
@@ -12,9 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
-/// Why a server that limits the rate of requests cannot be judged.
-pub(super) const THROTTLED: &str =
-    "the server limits how many requests it takes in a time, and refused some: raise that limit for the check";
+/// Why a server that limits requests, or the sessions that they open, cannot be judged. What it refused follows.
+const THROTTLED: &str = "the server limits how many requests or sessions it takes";
 
 const EXPIRED: &str = "the server ended the session during the conversation, as it may: raise its session lifetime for the check";
 const TURNED_AWAY: &str = "the server refused a second session beside the first one";
@@ -157,12 +156,13 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], strictness
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: NOT_SPOKEN.into() },
         (false, Judge::Each(judge)) => {
-            let wire_message = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), rule, |_| one))));
+            let judged = concerned.iter();
+            let wire_message = judged.map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), rule, conversations, |_| one))));
             merge(rule, conversations, wire_message, strictness)
         }
         (false, Judge::Together(judge)) => {
             let all: Vec<&ConversationView<'_>> = concerned.iter().map(|(_, one)| *one).collect();
-            let wire_message = match unless_refused(judge(&all), rule, |violation| all[violation.conversation]) {
+            let wire_message = match unless_refused(judge(&all), rule, conversations, |violation| all[violation.conversation]) {
                 Judgment::Broken(violations) => {
                     let of = |violation: Violation| (concerned[violation.conversation].0, Judgment::Broken(vec![violation]));
                     violations.into_iter().map(of).collect()
@@ -180,7 +180,12 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], strictness
 
 /// What rests on a request that came too often, on a session that had ended, that cannot be named or that never began is no violation: the
 /// server refused to be asked, and says nothing about what it was asked.
-fn unless_refused<'c, 'a: 'c>(judgment: Judgment, rule: &Rule, of: impl Fn(&Violation) -> &'c ConversationView<'a>) -> Judgment {
+fn unless_refused<'c, 'a: 'c>(
+    judgment: Judgment,
+    rule: &Rule,
+    conversations: &[ConversationView<'_>],
+    of: impl Fn(&Violation) -> &'c ConversationView<'a>,
+) -> Judgment {
     let Judgment::Broken(violations) = judgment else { return judgment };
     let reason = |violation: &Violation| match of(violation) {
         one if one.is_throttled(&violation.frames) => Some(THROTTLED),
@@ -193,9 +198,31 @@ fn unless_refused<'c, 'a: 'c>(judgment: Judgment, rule: &Rule, of: impl Fn(&Viol
     let excuse = violations.iter().find_map(reason);
     let told: Vec<_> = violations.into_iter().filter(|violation| reason(violation).is_none()).collect();
     match excuse {
+        Some(THROTTLED) if told.is_empty() => Judgment::Untestable(throttled(conversations)),
         Some(excuse) if told.is_empty() => Judgment::Untestable(excuse.into()),
         _ => Judgment::Broken(told),
     }
+}
+
+/// That the server limits what it takes, with what was seen of it first, so that all rules give the same reason.
+pub(super) fn throttled(conversations: &[ConversationView<'_>]) -> String {
+    let first = conversations.iter().enumerate().find_map(|(place, one)| Some((place, one, one.first_throttled()?)));
+    let Some((place, at, refused)) = first else { return format!("{THROTTLED}: raise that limit for the check") };
+    // Over stdio each conversation has a process of its own; over HTTP they follow one another.
+    let before = conversations[..place].iter().filter(|one| !at.is_over("stdio") && !one.is_over("stdio"));
+    let own = at.requests().filter(|(request, _)| request.frame.id < refused.request);
+    let (mut requests, mut sessions) = (0_usize, 0_usize);
+    for (request, response) in before.flat_map(|one| one.requests()).chain(own) {
+        let is_opened = request.method() == Some(methods::INITIALIZE) && response.is_some_and(|told| told.value.get("result").is_some());
+        requests += 1;
+        sessions += usize::from(is_opened);
+    }
+    let counted = |count: usize, name: &str| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
+    let after = match (refused.method, sessions) {
+        (methods::INITIALIZE, 1..) => format!("{} ({})", counted(sessions, "session"), counted(requests, "request")),
+        _ => counted(requests, "request"),
+    };
+    format!("{THROTTLED}: `{}` got {} after {after}; raise that limit for the check", refused.method, refused.outcome)
 }
 
 fn is_kept(conversation: &ConversationView<'_>) -> bool {
@@ -207,7 +234,7 @@ fn in_time(conversation: &ConversationView<'_>, judgment: Judgment) -> Judgment 
     match (conversation.left_out(), judgment) {
         (Some(why), Judgment::Untestable(_) | Judgment::NotTried(_)) => Judgment::Untestable(why.to_owned()),
         (None, Judgment::Untestable(_)) if !is_kept(conversation) => Judgment::Untestable(NOT_ALL_KEPT.to_owned()),
-        (None, Judgment::Untestable(why)) if !BETTER.contains(&why.as_str()) && was_given_up(conversation) => {
+        (None, Judgment::Untestable(why)) if !BETTER.iter().any(|better| why.starts_with(better)) && was_given_up(conversation) => {
             Judgment::Untestable(GIVEN_UP.to_owned())
         }
         (None, Judgment::NotTried(_)) if was_given_up(conversation) => Judgment::NotTried(GIVEN_UP.to_owned()),
@@ -482,6 +509,31 @@ mod tests {
         };
         check("initialize-gets-result", HTTP, 0, &refused("429"), "untestable");
         check("initialize-gets-result", HTTP, 0, &refused("500"), "broken");
+    }
+
+    #[test]
+    fn a_limit_is_told_with_what_was_refused_and_after_what() {
+        let initialize =
+            |id: u32| format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"initialize\",\"params\":{{}}}}\n");
+        let opened = |id: u32| {
+            let result = format!("< 200 content-type: application/json\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n");
+            initialize(id) + &result
+        };
+        let check = |texts: &[String], expected: &str| {
+            let takes: Vec<_> = texts.iter().map(|text| example::read(text, "http", "2025-11-25")).collect();
+            let views: Vec<_> = takes.iter().map(ConversationView::new).collect();
+            assert_eq!(throttled(&views), format!("{THROTTLED}: {expected}; raise that limit for the check"));
+        };
+        let too_many = initialize(9) + "< 429\n< Too many sessions\n";
+        check(
+            &[opened(1) + &ping(2, None, 200), opened(3) + &too_many],
+            "`initialize` got status 429 (Too many sessions) after 2 sessions (3 requests)",
+        );
+        check(&[opened(1) + &ping(2, None, 200) + &ping(3, None, 429)], "`ping` got status 429 (gone) after 2 requests");
+        let error = r#"< 200 content-type: application/json
+            < {"jsonrpc":"2.0","id":9,"error":{"code":-32000,"message":"rate limit exceeded"}}"#;
+        check(&[too_many], "`initialize` got status 429 (Too many sessions) after 0 requests");
+        check(&[opened(1), initialize(9) + error], "`initialize` got error -32000 (rate limit exceeded) after 1 session (1 request)");
     }
 
     /// A POST of `ping`, in a session or not, and the status of its response.

@@ -2,7 +2,7 @@
 //! lists, and a judgment of the essential rules. Knows results and conversations, and no violation.
 
 use super::answers::death;
-use super::judging::{self, THROTTLED};
+use super::judging;
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness, broken_tools, prompts, unanswered};
 use crate::sdk;
@@ -490,10 +490,10 @@ fn failed_handshakes(conversations: &[ConversationView<'_>], results: &[RuleResu
         let message = format!("the conversation `{}` did not complete the handshake: {reason}", conversation.conversation.name);
         let all: Vec<FrameId> = conversation.frames().iter().map(|frame| frame.id).collect();
         let hint = match conversation.is_throttled(&all) {
-            true => THROTTLED,
-            false => "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`",
+            true => judging::throttled(conversations),
+            false => "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`".to_owned(),
         };
-        (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
+        (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint, conversation: Some(index) })
     };
     conversations.iter().enumerate().filter_map(gap).collect()
 }
