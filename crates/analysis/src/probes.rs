@@ -63,6 +63,15 @@ pub const IN_ONE_PIECE: &str = "in-one-piece";
 pub const IN_PIECES: &str = "in-pieces";
 /// A POST whose body is in the chunked transfer coding.
 pub const CHUNKED_BODY: &str = "chunked-body";
+/// Two notifications on one connection.
+pub const KEPT_CONNECTION: &str = "kept-connection";
+/// A notification while another connection is open on which the same had its response. That it gets its own only when the first connection
+/// was closed is silence.
+pub const BESIDE: &str = "beside-open-connection";
+/// The same while an event stream is open.
+pub const BESIDE_STREAM: &str = "beside-open-stream";
+/// Why nothing more was tried on a server for which an event stream is in the way of everything else.
+pub const ONE_CONNECTION: &str = "the server serves one connection at a time, so that nothing can be tried beside an event stream";
 /// A GET and a DELETE with a protocol version that does not exist.
 pub const BAD_VERSION_GET: &str = "bad-version-get";
 pub const BAD_VERSION_DELETE: &str = "bad-version-delete";

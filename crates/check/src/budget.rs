@@ -1,7 +1,9 @@
 //! What the waits of a check may take: a deadline for all of it, and less patience with a server that has been silent before.
 //! Knows times and methods, not what is asked.
 
+use mcproof_client::Reuse;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -63,6 +65,9 @@ struct Shared {
     starts: Mutex<StartCounts>,
     /// Set if the server accepted connections before it responded to any.
     listens_early: OnceLock<()>,
+    /// Set once it is known how connections may be used, so that the rest of the check waits for none.
+    reuse: OnceLock<Reuse>,
+    has_examined_connections: AtomicBool,
     known: Arc<Mutex<Known>>,
     /// Waits of conversations that follow one another.
     in_vain: Arc<Mutex<Duration>>,
@@ -113,6 +118,25 @@ impl Budget {
     /// Whether a process has to be asked until it responds, although it accepts connections.
     pub(super) fn is_known_to_listen_early(&self) -> bool {
         self.shared.listens_early.get().is_some()
+    }
+
+    /// What becomes of the connections to the server.
+    pub(super) fn reuse(&self) -> Option<Reuse> {
+        self.shared.reuse.get().copied()
+    }
+
+    pub(super) fn limit_connections(&self, reuse: Reuse) {
+        // Whoever knows it first is as good as another.
+        let _ = self.shared.reuse.set(reuse);
+    }
+
+    /// Whether it has been looked at how connections may be used.
+    pub(super) fn has_examined_connections(&self) -> bool {
+        self.shared.has_examined_connections.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn mark_connections_examined(&self) {
+        self.shared.has_examined_connections.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn died_at_start(&self) {

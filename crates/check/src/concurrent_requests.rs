@@ -1,6 +1,7 @@
 //! Sends many requests at once, chosen so that mixed-up responses are visible.
 
 use super::explorer::Explorer;
+use super::http;
 use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS};
 use mcproof_protocol::methods;
 use serde_json::{Map, Value, json};
@@ -49,7 +50,8 @@ async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>)
 
 /// Which of the requests had a response, as far as they are calls.
 async fn send_as(explorer: &mut Explorer<'_>, probe: &str, requests: &[(&str, Value)]) -> Vec<bool> {
-    explorer
+    let first = explorer.mark();
+    let answered = explorer
         .together(probe, async |session, deadline| {
             let send = async |method: &str, params: &Value| {
                 let patience = if method == methods::TOOLS_CALL { PATIENCE.min(deadline) } else { deadline };
@@ -59,7 +61,9 @@ async fn send_as(explorer: &mut Explorer<'_>, probe: &str, requests: &[(&str, Va
             };
             futures_util::future::join_all(requests.iter().map(|(method, params)| send(method, params))).await
         })
-        .await
+        .await;
+    http::examine_connections(explorer, first).await;
+    answered
 }
 
 /// The one argument that a tool needs, if it may be any text.

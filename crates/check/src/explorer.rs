@@ -3,6 +3,7 @@
 
 use super::CheckOptions;
 use super::budget::Waits;
+use super::http;
 use super::padding::without_padding;
 use super::processor_waits::ProcessorWaits;
 use super::progress_tokens::{ProgressTokens, number_in};
@@ -11,7 +12,7 @@ use futures_util::StreamExt as _;
 use mcproof_analysis::diagnosis::sentence;
 use mcproof_analysis::probes::{LEFT_OUT, TokenType};
 use mcproof_client::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, HeaderCase, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
+    Beside, CallFailure, ClientProfile, ConnectFailure, ConnectOptions, HeaderCase, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
     RawHttpResponse, Reply, Session, ShutdownTimeouts, SseFailure, Tap, Target, WaitFor, open_bare, open_session, request_elsewhere,
 };
 use mcproof_protocol::{EraChoice, Revision, Transport, methods};
@@ -75,6 +76,9 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// How long the right response may come after one with a wrong id.
 const MISLED: Duration = Duration::from_secs(1);
+
+/// How long the response to a notification may take on a new connection, whatever else is open.
+const BESIDE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long the response to a POST over HTTP+SSE may take after everything else is done.
 const POSTED: Duration = Duration::from_millis(2500);
@@ -466,7 +470,11 @@ impl<'a> Explorer<'a> {
         let first = self.tap.mark();
         let params = params.as_object().cloned();
         let outcome = with_patience(method, patience, self.session.request(method, params, NEVER)).await;
-        self.conclude(probe, subject, method, first, outcome.map(Some))
+        let response = self.conclude(probe, subject, method, first, outcome.map(Some));
+        if response.is_none() {
+            http::examine_connections(self, first).await;
+        }
+        response
     }
 
     /// A call was given up that the server may still be busy with.
@@ -510,7 +518,11 @@ impl<'a> Explorer<'a> {
         let first = self.tap.mark();
         let patience = most.map_or(usual, |most| usual.min(most));
         let outcome = self.session.send_message(message.as_object().unwrap_or(&Map::new()), patience).await;
-        self.conclude(probe, subject, &method, first, outcome)
+        let response = self.conclude(probe, subject, &method, first, outcome);
+        if response.is_none() {
+            http::examine_connections(self, first).await;
+        }
+        response
     }
 
     /// A request as it stands, as a line that is written in two pieces: the second one begins with the byte `at`.
@@ -720,8 +732,38 @@ impl<'a> Explorer<'a> {
         self.record_probe(probe, None, first, ProbeOutcome::Silent);
     }
 
-    /// Two HTTP requests on one connection.
+    /// An HTTP request beside an open connection, which had its response: to a request for a stream, or else to the same. Recorded as silence
+    /// if the other one got its response only when the first connection was closed, or none.
+    pub(super) async fn http_beside(
+        &mut self,
+        probe: &str,
+        stream: Option<&RawHttpRequest>,
+        http_request: &RawHttpRequest,
+    ) -> Option<Beside> {
+        if !self.may_send() {
+            return None;
+        }
+        let first = self.tap.mark();
+        let beside = self.session.ask_beside(stream, http_request, BESIDE_PATIENCE.min(self.time_left())).await?;
+        let outcome = match beside {
+            Beside::Served => ProbeOutcome::Done,
+            Beside::ServedAfterClose | Beside::NotServed | Beside::NoneServed => ProbeOutcome::Silent,
+            Beside::Broken => ProbeOutcome::Gone,
+        };
+        self.record_probe(probe, None, first, outcome);
+        Some(beside)
+    }
+
+    /// Whether this was tried last, and got no response.
+    pub(super) fn was_last_silent(&self, probe: &str) -> bool {
+        self.probes.last().is_some_and(|last| last.probe == probe && last.outcome == ProbeOutcome::Silent)
+    }
+
+    /// Two HTTP requests on one connection, unless the server is known to take one only.
     pub(super) async fn http_in_row(&mut self, probe: &str, http_requests: [&RawHttpRequest; 2]) -> Option<RawHttpResponse> {
+        if self.check_options.budget.reuse().is_some() {
+            return None;
+        }
         let patience = self.patience(&http_requests[0].method)?.min(HTTP);
         let first = self.tap.mark();
         let outcome = self.session.ask_in_row(http_requests, patience).await?;
@@ -785,6 +827,11 @@ impl<'a> Explorer<'a> {
     /// How many things have been tried so far.
     pub(super) fn probe_count(&self) -> usize {
         self.probes.len()
+    }
+
+    /// The frame that comes next.
+    pub(super) fn mark(&self) -> FrameId {
+        self.tap.mark()
     }
 
     /// What has been seen so far.
@@ -1054,7 +1101,11 @@ fn in_time(check_options: &CheckOptions, options: &ConnectOptions) -> (ConnectOp
         _ => check_options.budget.start(most),
     };
     let cut = if left < start.min(check_options.budget.fair_start()) { CutShort::Yes } else { CutShort::No };
-    (ConnectOptions { timeout: Some(start.min(left)), misled: Some(MISLED), ..options.clone() }, cut)
+    let mut options = ConnectOptions { timeout: Some(start.min(left)), misled: Some(MISLED), ..options.clone() };
+    if let Some(reuse) = check_options.budget.reuse() {
+        options.network.reuse = reuse;
+    }
+    (options, cut)
 }
 
 /// Over stdio conversations are held at the same time, if the server can run more than once; over HTTP one after the other.
@@ -1088,6 +1139,20 @@ pub(super) fn timed_out(failure: &ConnectFailure) -> bool {
 
 fn left_out(check_options: &CheckOptions, first: FrameId) -> Probed {
     left_out_because(check_options.budget.reason(), first)
+}
+
+/// A conversation that was not begun, for this reason.
+pub(super) fn not_begun(check_options: &CheckOptions, name: &str, revision: &str, reason: &str) -> Conversation {
+    Conversation {
+        name: name.into(),
+        transport: transport_of(check_options).to_string(),
+        revision: revision.into(),
+        opened: Opened::Bare,
+        probes: vec![left_out_because(reason.to_owned(), FrameId(0))],
+        ending: None,
+        sdks: Vec::new(),
+        transcript: Transcript::default(),
+    }
 }
 
 pub(super) fn left_out_because(reason: String, first: FrameId) -> Probed {

@@ -18,10 +18,12 @@ pub(crate) mod streams;
 
 use super::explorer::Explorer;
 use super::{CheckOptions, DetectedServer};
-use mcproof_client::{ConnectOptions, Target};
+use mcproof_analysis::probes::{BESIDE, BESIDE_STREAM, KEPT_CONNECTION};
+use mcproof_client::{Beside, ConnectOptions, Reuse, Target};
 use mcproof_protocol::{EraChoice, Revision, Transport};
-use mcproof_record::{Conversation, ExchangeId, FrameBody, Opened, Transcript};
+use mcproof_record::{Conversation, ExchangeId, FrameBody, FrameId, Opened, Transcript};
 use request_variants::Questions;
+use std::pin::Pin;
 
 /// In each era that the server speaks. What it may not survive comes last.
 pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
@@ -62,19 +64,63 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
     explorer.end().await
 }
 
-/// Whether a connection that was kept takes another request, where a message got no response: that may have been the second one on its
-/// connection.
-pub(super) async fn try_kept_connection(explorer: &mut Explorer<'_>) {
-    if explorer.kind() != Transport::Http || !has_unanswered_post(&explorer.transcript()) {
-        return;
-    }
-    let http_requests = Questions::of_session(explorer);
-    let (first, second) = (http_requests.notification(explorer), http_requests.notification(explorer));
-    explorer.http_in_row("kept-connection", [&first, &second]).await;
+/// Attempts of a server that has to notice first that a stream was closed.
+const NOTICES_CLOSED_STREAM: usize = 3;
+
+/// Whether connections are to blame where a message that was sent from this frame on got no response: once in a check. What comes of it holds
+/// for the rest of the check, which would wait in vain again and again.
+pub(super) fn examine_connections<'e>(explorer: &'e mut Explorer<'_>, since: FrameId) -> Pin<Box<dyn Future<Output = ()> + Send + 'e>> {
+    // Without its type: what a check awaits is nested almost as deeply as the compiler follows.
+    Box::pin(async move {
+        let is_open = explorer.kind() == Transport::Http && !explorer.is_over() && !explorer.speaks_http2();
+        let is_examined = explorer.check_options.budget.has_examined_connections();
+        if is_examined || !is_open || !has_unanswered_post(&explorer.transcript(), since) {
+            return;
+        }
+        explorer.check_options.budget.mark_connections_examined();
+        // What still gets its response is not to leave its connection open.
+        explorer.session().reuse_connections(Reuse::Never);
+        let reuse = connections_in_the_way(explorer).await;
+        explorer.session().reuse_connections(reuse.unwrap_or_default());
+        if let Some(reuse) = reuse {
+            explorer.check_options.budget.limit_connections(reuse);
+        }
+    })
 }
 
-fn has_unanswered_post(transcript: &Transcript) -> bool {
-    let frames = || transcript.frames.iter().map(|frame| &frame.body);
+/// How connections may be used at most, if that is less than clients use them.
+async fn connections_in_the_way(explorer: &mut Explorer<'_>) -> Option<Reuse> {
+    let http_requests = Questions::of_session(explorer);
+    let (notification, stream) = (http_requests.notification(explorer), http_requests.stream());
+    let mut beside = explorer.http_beside(BESIDE, None, &notification).await?;
+    let had_stream = beside == Beside::NoneServed && explorer.session().stop_listening();
+    for _ in 0..NOTICES_CLOSED_STREAM {
+        if had_stream && beside == Beside::NoneServed {
+            beside = explorer.http_beside(BESIDE, None, &notification).await?;
+        }
+    }
+    let (probe, stream) = match beside {
+        Beside::ServedAfterClose => (BESIDE, None),
+        Beside::Served if had_stream => (BESIDE_STREAM, Some(&stream)),
+        Beside::Served => {
+            explorer.session().reuse_connections(Reuse::Kept);
+            explorer.http_in_row(KEPT_CONNECTION, [&notification, &notification]).await;
+            return explorer.was_last_silent(KEPT_CONNECTION).then_some(Reuse::Never);
+        }
+        Beside::NotServed | Beside::NoneServed | Beside::Broken => return None,
+    };
+    // What happens once may be chance.
+    let more = if stream.is_some() { 2 } else { 1 };
+    for _ in 0..more {
+        if explorer.http_beside(probe, stream, &notification).await? != Beside::ServedAfterClose {
+            return None;
+        }
+    }
+    Some(if had_stream { Reuse::Alone } else { Reuse::Never })
+}
+
+fn has_unanswered_post(transcript: &Transcript, since: FrameId) -> bool {
+    let frames = || transcript.frames.iter().filter(|frame| frame.id >= since).map(|frame| &frame.body);
     let has_ended = |exchange: ExchangeId| {
         frames().any(|body| match body {
             FrameBody::HttpResponse { exchange: other, .. } | FrameBody::HttpEnd { exchange: other, .. } => *other == exchange,

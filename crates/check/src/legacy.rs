@@ -51,7 +51,7 @@ fn as_legal_form(refused: Conversation) -> Conversation {
 }
 
 async fn main(mut explorer: Explorer<'_>) -> Conversation {
-    http::try_kept_connection(&mut explorer).await;
+    http::examine_connections(&mut explorer, FrameId(0)).await;
     listing::explore(&mut explorer).await;
     features::set_log_level(&mut explorer).await;
     explorer.end().await

@@ -39,13 +39,14 @@ pub use permission::Permission;
 
 use crate::sdk::DetectedSdks;
 use calls::Tools;
-use explorer::Explorer;
+use explorer::{Explorer, not_begun};
 use mcproof_analysis::ConversationView;
+use mcproof_analysis::probes::ONE_CONNECTION;
 use mcproof_client::{
-    CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, Tap, TapBounds, Target, TranscriptPool, Unanswered,
+    CallFailure, ConnectFailure, ConnectOptions, Reading, Reuse, Session, Startup, Tap, TapBounds, Target, TranscriptPool, Unanswered,
     search_endpoint,
 };
-use mcproof_protocol::{EraChoice, Transport, error_code};
+use mcproof_protocol::{EraChoice, Revision, Transport, error_code};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
 use std::pin::Pin;
@@ -477,6 +478,16 @@ async fn explore_web(check_options: &CheckOptions) -> Explored {
     };
     if let (Some(greeted), None) = (greeted, found) {
         conversations.insert(0, greeted);
+    }
+    if check_options.budget.reuse() == Some(Reuse::Alone) {
+        // What follows opens streams beside its requests, each of which would wait in vain.
+        let eras = |found: DetectedServer| [(found.is_legacy, Revision::LATEST_LEGACY), (found.is_modern, Revision::MODERN)];
+        let spoken = found.into_iter().flat_map(eras).filter(|(is_spoken, _)| *is_spoken);
+        conversations.extend(spoken.map(|(_, revision)| not_begun(check_options, "http", revision.as_str(), ONE_CONNECTION)));
+        if let Some(served) = served {
+            conversations.extend(served.end(found).await);
+        }
+        return Explored { conversations, unreachable };
     }
     let tools = Tools::in_takes(&conversations, &check_options.calls);
     if let Some(found) = found {

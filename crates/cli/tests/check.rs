@@ -388,6 +388,27 @@ fn a_server_that_is_gone_later_or_now_and_then_is_one_finding() {
 }
 
 #[test]
+fn connections_that_are_in_the_way_of_one_another_are_one_finding_and_take_no_deadline() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let rows = [
+        ("serves-one-connection", "a message got no response while another connection was open and at rest"),
+        ("stream-takes-all", "a message got no response while "),
+        ("hangs-on-reuse", "the second request on a connection got no response"),
+    ];
+    for (mistake, told) in rows {
+        let arguments = ["check", "http://127.0.0.1:${port}/mcp", "--", "python3", server.to_str().unwrap(), mistake, "${port}"];
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+        assert_eq!(code, Some(1), "{stdout}{stderr}");
+        for part in [told, "requests-continue-to-be-served", "serve each connection in a thread or task of its own", "1 failure, "] {
+            assert!(stdout.contains(part), "{mistake}: {part:?} is not in\n{stdout}");
+        }
+        assert_eq!(stdout.matches("error: ").count(), 1, "{mistake}: {stdout}");
+        assert!(!stdout.contains("deadline"), "{mistake}: {stdout}");
+    }
+}
+
+#[test]
 fn a_body_that_is_broken_for_those_who_accept_compression_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");

@@ -25,9 +25,9 @@ pub use session::{
 };
 pub use tap::{FrameRedactor, Tap, TapBounds, TranscriptPool};
 pub use transport::{
-    BaseEnvironment, Bound, Broken, Carrier, Closed, ConnectionTiming, Destinations, DirectChannel, Endpoint, Exit, FaultCount,
+    BaseEnvironment, Beside, Bound, Broken, Carrier, Closed, ConnectionTiming, Destinations, DirectChannel, Endpoint, Exit, FaultCount,
     FaultDirection, FaultInjector, FaultRule, Group, Guardian, HeaderCase, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits,
-    Launch, Limits, ListedHost, Network, NoHost, ProcessSignal, Program, Proxies, Proxy, ProxyVariables, ResourceUsage, Schedule,
+    Launch, Limits, ListedHost, Network, NoHost, ProcessSignal, Program, Proxies, Proxy, ProxyVariables, ResourceUsage, Reuse, Schedule,
     ShutdownReport, ShutdownTimeouts, Spawned, SseFailure, Stage, StartFailure, Tls, TlsFailure, Unanswered, UnknownSignal, Verification,
     ViolationKind, programs, read_memory, run_command,
 };

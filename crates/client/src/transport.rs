@@ -33,7 +33,7 @@ pub use faults::{
     PlannedFault, Refusal, Schedule, Subject, admit,
 };
 pub use http::Endpoint;
-pub use http::{OPEN_CHUNK, RESET_AT_CLOSE};
+pub use http::{Beside, OPEN_CHUNK, RESET_AT_CLOSE};
 pub use http_call::{HttpCall, HttpCallResponse};
 pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};
@@ -73,11 +73,30 @@ pub struct Network {
     pub connect: Duration,
     /// Where connections may go.
     pub destinations: Destinations,
+    pub reuse: Reuse,
+}
+
+/// What becomes of a connection of HTTP/1.1 after its response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reuse {
+    /// It stays open for the next request.
+    #[default]
+    Kept,
+    /// It is closed: the server does not take more than one request on a connection, or another connection beside an open one.
+    Never,
+    /// The same, and no event stream is opened for what the server says unasked: it would take the place of everything else.
+    Alone,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { proxies: Proxies::default(), tls: Tls::default(), connect: Duration::from_secs(10), destinations: Destinations::Any }
+        Self {
+            proxies: Proxies::default(),
+            tls: Tls::default(),
+            connect: Duration::from_secs(10),
+            destinations: Destinations::Any,
+            reuse: Reuse::default(),
+        }
     }
 }
 

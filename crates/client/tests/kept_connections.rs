@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof_client::{ConnectOptions, Endpoint, RawHttpRequest, Session, Tap, Target, open_session};
+use mcproof_client::{Beside, ConnectOptions, Endpoint, RawHttpRequest, Session, Tap, Target, open_session};
 use mcproof_protocol::EraChoice;
 use mcproof_record::{Frame, FrameBody};
 use std::collections::BTreeMap;
@@ -24,19 +24,31 @@ enum Closes {
     AllAfterHandshake,
     /// The second one, after a byte of its response.
     TheSecondWithAByte,
+    /// None.
+    Nothing,
+}
+
+/// Whether connections wait for the end of one another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Serving {
+    SideBySide,
+    OneByOne,
 }
 
 /// How often each method was requested.
 type Requests = Arc<Mutex<BTreeMap<String, usize>>>;
 
-async fn serve(closes: Closes) -> (Url, Requests) {
+async fn serve(closes: Closes, serving: Serving) -> (Url, Requests) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
     let requests = Requests::default();
     let seen = Arc::clone(&requests);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(converse(stream, closes, Arc::clone(&seen)));
+            let served = tokio::spawn(converse(stream, closes, Arc::clone(&seen)));
+            if serving == Serving::OneByOne {
+                served.await.unwrap();
+            }
         }
     });
     (url, requests)
@@ -66,6 +78,7 @@ async fn converse(stream: TcpStream, closes: Closes, requests: Requests) -> Opti
         match closes {
             Closes::TheSecond | Closes::TheSecondWithAByte if number == 0 => {}
             Closes::AllAfterHandshake if method == "server/discover" => {}
+            Closes::Nothing => {}
             Closes::TheSecond | Closes::AllAfterHandshake => return None,
             Closes::TheSecondWithAByte => {
                 stream.write_all(b"H").await.ok()?;
@@ -81,7 +94,10 @@ async fn converse(stream: TcpStream, closes: Closes, requests: Requests) -> Opti
 }
 
 async fn open(closes: Closes) -> (Session, Requests) {
-    let (url, requests) = serve(closes).await;
+    open_at(serve(closes, Serving::SideBySide).await).await
+}
+
+async fn open_at((url, requests): (Url, Requests)) -> (Session, Requests) {
     let target = Target::Http { endpoint: Endpoint { url, headers: Vec::new() }, kind: None, launch: None, locate: None };
     let options = ConnectOptions { era: EraChoice::Modern, ..ConnectOptions::default() };
     (open_session(&target, &options, &Tap::new()).await.unwrap(), requests)
@@ -132,4 +148,19 @@ async fn nothing_goes_out_again_on_a_new_connection_or_after_a_byte_of_a_respons
     let (session, requests) = open(Closes::TheSecondWithAByte).await;
     session.request("tools/list", None, DEADLINE).await.unwrap_err();
     assert_eq!(counted(&session, &requests, "tools/list"), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_in_the_way_of_another_one_is_told() {
+    let ping = RawHttpRequest {
+        method: "POST".into(),
+        body: br#"{"jsonrpc":"2.0","id":"beside","method":"ping"}"#.to_vec(),
+        ..RawHttpRequest::default()
+    };
+    for (serving, expected) in [(Serving::SideBySide, Beside::Served), (Serving::OneByOne, Beside::ServedAfterClose)] {
+        let (session, _) = open_at(serve(Closes::Nothing, serving).await).await;
+        assert_eq!(session.ask_beside(None, &ping, Duration::from_millis(500)).await, Some(expected));
+        // There is no stream to be beside.
+        assert_eq!(session.ask_beside(Some(&ping), &ping, Duration::from_millis(500)).await, Some(Beside::Broken));
+    }
 }

@@ -4,7 +4,7 @@
 use super::robustness::UNREADABLE;
 use super::rule_definition::Violation;
 use mcproof_analysis::is_error_response;
-use mcproof_analysis::probes::POSTED;
+use mcproof_analysis::probes::{BESIDE, BESIDE_STREAM, KEPT_CONNECTION, POSTED};
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{ConversationView, HttpExchange, WireMessage, read_json};
 use mcproof_protocol::{error_code::METHOD_NOT_FOUND, methods};
@@ -360,7 +360,7 @@ fn is_looked_after(conversation: &ConversationView<'_>, probe: &str) -> bool {
 
 /// Whether a server ended after a message that it has to survive, which another rule reports.
 pub(super) fn died_of_abuse(conversation: &ConversationView<'_>, death: &UnexpectedEnd) -> bool {
-    let is_careless = |probed: &Probed| CARELESS_BODIES.contains(&probed.probe.as_str()) || probed.probe == CANCELS_NOTHING;
+    let is_careless = |probed: &Probed| CARELESS_BODIES.contains(&probed.probe.as_str()) || CANCEL_NOTHING.contains(&probed.probe.as_str());
     let mut before = conversation.conversation.probes.iter().filter(|probed| probed.first <= death.frame);
     // That the connection is gone may be seen before what it means.
     let is_end =
@@ -396,7 +396,7 @@ pub(super) fn garbled(conversation: &ConversationView<'_>) -> Option<FrameId> {
 /// revision.
 const CARELESS_BODIES: [&str; 4] = ["malformed-body", "large-body", "http-batch", "null-id"];
 /// The same, of a cancellation of what was never asked.
-const CANCELS_NOTHING: &str = "kept-connection";
+const CANCEL_NOTHING: [&str; 3] = [KEPT_CONNECTION, BESIDE, BESIDE_STREAM];
 
 /// The end of a conversation that the server made, before we did.
 pub(super) struct UnexpectedEnd {

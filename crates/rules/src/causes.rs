@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::{Pairing, Request, death, died_of_abuse, first_abuse};
-use super::connections::is_unended;
+use super::connections::{connections_in_the_way, is_unended, waits_for_connections};
 use super::follows;
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
@@ -27,6 +27,10 @@ const STAYS_ALIVE: &str = "server-stays-alive";
 
 /// The rule that tells that even the handshake was not served.
 const HANDSHAKE: &str = "initialize-gets-result";
+
+/// What to do about connections that are in the way of one another.
+const SIDE_BY_SIDE: &str =
+    "serve each connection in a thread or task of its own (`ThreadingHTTPServer`, not `HTTPServer`), and each request on it";
 
 /// Fewer requests that fail in the same way may have reasons of their own.
 pub(super) const LEAST_FAILING: usize = 3;
@@ -65,6 +69,8 @@ pub(super) enum Failure {
     Closed,
     InternalError,
     Silence,
+    /// Connections are in the way of one another.
+    Blocked,
     /// How the process ended.
     End(String),
 }
@@ -76,7 +82,7 @@ impl fmt::Display for Failure {
             Self::Page => write!(formatter, "got an HTML page instead of an MCP response"),
             Self::Closed => write!(formatter, "got no response, because the connection was closed"),
             Self::InternalError => write!(formatter, "got the error {INTERNAL_ERROR}"),
-            Self::Silence => write!(formatter, "got no response"),
+            Self::Silence | Self::Blocked => write!(formatter, "got no response"),
             Self::End(how) => formatter.write_str(how),
         }
     }
@@ -171,12 +177,23 @@ pub(super) enum Scope {
 
 /// The way in which everything fails from some request on, in all conversations, if there is one.
 fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
+    if let Some(blocked) = blocked(conversations) {
+        return Some(blocked);
+    }
     let all: Vec<_> = conversations.iter().map(|conversation| all_outcomes(conversation)).collect();
     lasting(conversations, &all)
         .or_else(|| refusal(conversations, &all))
         .or_else(|| flickering(conversations))
         .or_else(|| short_lived(conversations))
         .or_else(|| now_and_then(&all))
+}
+
+/// That connections are in the way of one another: whatever has no response has none for that reason.
+fn blocked(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
+    let shown = |(position, one): (usize, &&ConversationView<'_>)| Some((position, connections_in_the_way(one)?));
+    let (conversation, (message, frames)) = conversations.iter().enumerate().find_map(shown)?;
+    let message = message.to_owned();
+    Some(ServerFailure { failure: Failure::Blocked, was_up: true, message, conversation, frames, scope: Scope::Everything })
 }
 
 fn lasting(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Vec<Outcome<'_>>)]) -> Option<ServerFailure> {
@@ -321,8 +338,9 @@ fn ends(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
 fn goes_on(conversations: &[&ConversationView<'_>]) -> Judgment {
     match outage(conversations) {
         Some(ServerFailure { was_up: false, .. }) => Judgment::Untestable("even the handshake was not served".into()),
-        Some(ServerFailure { message, conversation, frames, .. }) => {
-            Judgment::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
+        Some(ServerFailure { message, conversation, frames, failure, .. }) => {
+            let remedy = (failure == Failure::Blocked).then(|| SIDE_BY_SIDE.to_owned());
+            Judgment::Broken(vec![Violation { conversation, remedy, ..Violation::new(message, frames) }])
         }
         None if conversations.iter().any(|one| outcomes(one).iter().any(|outcome| outcome.failure.is_none())) => Judgment::Pass,
         None => Judgment::Untestable("no ordinary request got a response".into()),
@@ -586,6 +604,7 @@ fn affected(conversation: &ConversationView<'_>, failure: &Failure) -> BTreeSet<
             let failing = conversation.from_server().filter(|wire_message| code(&wire_message.value) == Some(INTERNAL_ERROR));
             failing.map(|wire_message| wire_message.frame.id).collect()
         }
+        Failure::Blocked => waits_for_connections(conversation),
         Failure::Silence => {
             let unanswered = conversation.requests().filter(|(_, answer)| answer.is_none());
             unanswered.map(|(request, _)| request.frame.id).collect()

@@ -6,13 +6,14 @@ use super::events::session_of;
 use super::http::{evidence, is_success, told};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange, WireMessage};
-use mcproof_analysis::probes::{AFTER_ABORT_IN_SESSION, BEFORE_ABORT_IN_SESSION, UNKNOWN_STREAM};
+use mcproof_analysis::probes::{AFTER_ABORT_IN_SESSION, BEFORE_ABORT_IN_SESSION, BESIDE, BESIDE_STREAM, KEPT_CONNECTION, UNKNOWN_STREAM};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::{OPEN_CHUNK, RESET_AT_CLOSE};
 use mcproof_protocol::{Revision, methods};
-use mcproof_record::{FrameId, ProbeOutcome};
+use mcproof_record::{FrameId, ProbeOutcome, Probed};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use url::{Host, Url};
 
@@ -294,7 +295,7 @@ fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
 
 /// Whether a connection took a request, and nothing came for the next one.
 pub(super) fn second_request_hangs(conversation: &ConversationView<'_>) -> bool {
-    conversation.probes("kept-connection").any(|attempt| {
+    conversation.probes(KEPT_CONNECTION).any(|attempt| {
         let mut within = conversation.exchanges.values().filter(|exchange| attempt.probed.contains(exchange.request.id));
         let (first, second) = (within.next(), within.next());
         attempt.probed.outcome == ProbeOutcome::Silent
@@ -303,6 +304,52 @@ pub(super) fn second_request_hangs(conversation: &ConversationView<'_>) -> bool 
     })
 }
 
+/// Whether connections are in the way of one another, or of themselves, with the frames that show it.
+pub(super) fn connections_in_the_way(conversation: &ConversationView<'_>) -> Option<(&'static str, Vec<FrameId>)> {
+    /// What happens once may be chance.
+    const LEAST: usize = 2;
+    let within = |attempt: &Attempt<'_, '_>| {
+        let mut exchanges = conversation.exchanges.values().filter(|exchange| attempt.probed.contains(exchange.request.id));
+        (exchanges.next(), exchanges.next())
+    };
+    let beside = |probe: &str| {
+        let waited = conversation.probes(probe).filter(|attempt| attempt.probed.outcome == ProbeOutcome::Silent);
+        let served: Vec<_> = waited
+            .filter_map(|attempt| match within(&attempt) {
+                (Some(first), Some(second)) if first.response.is_some() && second.response.is_some() => Some((first, second)),
+                _ => None,
+            })
+            .collect();
+        let (first, second) = served.first().filter(|_| served.len() >= LEAST)?;
+        Some(first.heads().into_iter().chain(second.heads()).collect())
+    };
+    if let Some(frames) = beside(BESIDE_STREAM) {
+        return Some((
+            "a message got no response while an event stream was open, and got it when the client had closed the stream",
+            frames,
+        ));
+    }
+    if let Some(frames) = beside(BESIDE) {
+        let message = "a message got no response while another connection was open and at rest, and got it when the client had closed that";
+        return Some((message, frames));
+    }
+    let hanging = conversation.probe(KEPT_CONNECTION).filter(|_| second_request_hangs(conversation))?;
+    let (first, second) = within(&hanging);
+    Some((SECOND_HANGS, first.into_iter().chain(second).flat_map(HttpExchange::heads).collect()))
+}
+
+/// The frames of what waited for a connection: what has no response, or has it since it was looked at which connections are in the way.
+pub(super) fn waits_for_connections(conversation: &ConversationView<'_>) -> BTreeSet<FrameId> {
+    let is_look = |probed: &&Probed| [BESIDE, BESIDE_STREAM, KEPT_CONNECTION].contains(&probed.probe.as_str());
+    let Some(look) = conversation.conversation.probes.iter().find(is_look) else { return BTreeSet::new() };
+    let waited = |exchange: &&HttpExchange<'_>| match exchange.response {
+        None => true,
+        Some(response) => exchange.request.id < look.first && response.frame.id >= look.first,
+    };
+    conversation.exchanges.values().filter(waited).flat_map(HttpExchange::heads).collect()
+}
+
+const SECOND_HANGS: &str = "the second request on a connection got no response";
 const CLOSED_UNSAID: &str = "a connection was closed after a response without `Connection: close`";
 
 fn says_close(exchange: &HttpExchange<'_>) -> bool {
@@ -339,7 +386,7 @@ fn closed_when_reused(conversation: &ConversationView<'_>) -> Option<Vec<FrameId
 }
 
 fn connection_is_kept_for_second(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(attempt) = conversation.probe("kept-connection") else { return Judgment::NotTried("it was not tried".into()) };
+    let Some(attempt) = conversation.probe(KEPT_CONNECTION) else { return Judgment::NotTried("it was not tried".into()) };
     let within = |exchange: &&HttpExchange<'_>| attempt.probed.contains(exchange.request.id);
     let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(within).collect();
     match exchanges[..] {
@@ -351,7 +398,7 @@ fn connection_is_kept_for_second(conversation: &ConversationView<'_>) -> Judgmen
         [first, second] => {
             let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
             let message = match second_request_hangs(conversation) {
-                true => "the second request on a connection got no response",
+                true => SECOND_HANGS,
                 false => CLOSED_UNSAID,
             };
             Judgment::Broken(vec![Violation::new(message, frames)])
@@ -522,7 +569,30 @@ mod tests {
         check(500, &[], "broken");
     }
 
-    const HANGS: &str = "the second request on a connection got no response";
+    #[test]
+    fn connections_that_wait_for_one_another_are_told_if_it_happens_twice() {
+        let asked = |response: &str| format!("> POST /mcp\n> {{\"method\":\"notifications/cancelled\"}}\n{response}\n");
+        let served = asked("< 202\n! ended");
+        let late = asked("~ 2000\n! note the other connection is closed\n< 202\n! ended");
+        let stream = "> GET /mcp\n< 200 content-type: text/event-stream\n";
+        let check = |text: &str, expected: Option<&str>, waiting: usize| {
+            let text = format!("> POST /mcp\n> {{\"id\":1,\"method\":\"ping\"}}\n{text}");
+            let take = example::read(&text, "http", "2025-11-25");
+            let conversation = ConversationView::new(&take);
+            let told = connections_in_the_way(&conversation).map(|(message, _)| message);
+            assert_eq!(told.is_some(), expected.is_some(), "{text} {told:?}");
+            assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()), "{text} {told:?}");
+            assert_eq!(waits_for_connections(&conversation).len(), waiting, "{text}");
+        };
+        let beside = format!("@ beside-open-connection!\n{served}{late}");
+        check(&beside, None, 1);
+        check(&beside.repeat(2), Some("while another connection was open"), 1);
+        check(&format!("@ beside-open-connection\n{served}{served}").repeat(2), None, 1);
+        check(&format!("@ beside-open-connection!\n{served}{}", asked("")).repeat(2), None, 3);
+        check(&format!("@ beside-open-stream!\n{stream}{late}").repeat(2), Some("while an event stream was open"), 1);
+        check(&format!("@ kept-connection!\n{served}{}", asked("")), Some(SECOND_HANGS), 2);
+        check("", None, 0);
+    }
 
     #[test]
     fn a_connection_that_hangs_is_told_from_one_that_is_closed() {
@@ -534,10 +604,10 @@ mod tests {
                 _ => None,
             };
             assert_eq!(message.as_deref(), expected, "{text}");
-            assert_eq!(second_request_hangs(&conversation), expected == Some(HANGS), "{text}");
+            assert_eq!(second_request_hangs(&conversation), expected == Some(SECOND_HANGS), "{text}");
         };
         let closed = "a connection was closed after a response without `Connection: close`";
-        check("@ kept-connection!\n> POST /mcp\n< 202\n! ended\n> POST /mcp", Some(HANGS));
+        check("@ kept-connection!\n> POST /mcp\n< 202\n! ended\n> POST /mcp", Some(SECOND_HANGS));
         check("@ kept-connection?\n> POST /mcp\n< 202\n! ended\n> POST /mcp\n! broken closed", Some(closed));
         check("@ kept-connection\n> POST /mcp\n< 202\n! ended\n> POST /mcp\n< 202\n! ended", None);
     }

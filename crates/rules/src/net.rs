@@ -9,7 +9,8 @@ use crate::sdk;
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{
-    CALLER, EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNKNOWN_CALL, UNUSUAL_UNANSWERED,
+    CALLER, EXPLORED_IN_PART, LEFT_OUT, ONE_CONNECTION, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNKNOWN_CALL,
+    UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, did_you_mean, named};
 use mcproof_protocol::{Era, error_code, methods};
@@ -291,7 +292,7 @@ fn no_call(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let why = conversations.iter().find_map(ConversationView::left_out).or_else(never_began)?;
     let message = format!("no tool was called, because {why}");
     let hint = "run the check when the machine is less busy, or give it more time with --deadline and --connect-timeout";
-    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None })
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint_for(why, hint).into(), conversation: None })
 }
 
 /// That a large part of the rules was left out for want of time.
@@ -317,7 +318,13 @@ fn out_of_time(conversations: &[ConversationView<'_>], results: &[RuleResult]) -
         return None;
     }
     let message = format!("{} of {all} rules were not tested, because {}", left_out.len(), left_out[0]);
-    Some(Gap { kind: GapKind::NotJudged, message, hint: "give the check more time with --deadline".into(), conversation: None })
+    let hint = hint_for(left_out[0], "give the check more time with --deadline");
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None })
+}
+
+/// What helps where something was left out, if more time does.
+fn hint_for<'h>(why: &str, more_time: &'h str) -> &'h str {
+    if why == ONE_CONNECTION { "serve connections side by side, and check again" } else { more_time }
 }
 
 /// A gap for each transport over which no conversation completed the handshake and the lists.

@@ -4,7 +4,7 @@ use super::super::explorer::Explorer;
 use super::super::modern::{FUTURE_VERSION, UNKNOWN_VERSION};
 use super::body_forms;
 use super::request_variants::{Questions, RequestVariants as _};
-use mcproof_analysis::probes::{ACCEPT_FORM, BAD_VERSION_GET};
+use mcproof_analysis::probes::{ACCEPT_FORM, BAD_VERSION_GET, KEPT_CONNECTION};
 use mcproof_client::{RawHttpRequest, Reads};
 use mcproof_protocol::{Revision, Transport};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     let text = http_requests.plain(explorer).with("content-type", "text/plain");
     explorer.http("text-body", None, &text).await;
     let (first, second) = (http_requests.notification(explorer), http_requests.notification(explorer));
-    explorer.http_in_row("kept-connection", [&first, &second]).await;
+    explorer.http_in_row(KEPT_CONNECTION, [&first, &second]).await;
     body_forms::take_in_pieces(explorer, http_requests).await;
     if explorer.kind() != Transport::Http {
         return;

@@ -5,7 +5,9 @@ import os
 import signal
 import socket
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 
 mistake = sys.argv[1]
 if mistake == "prints-and-fails":
@@ -87,10 +89,14 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served = 0
     calls = 0
+    on_connection = 0
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         Handler.served += 1
+        self.on_connection += 1
+        if mistake == "hangs-on-reuse" and self.on_connection > 1:
+            threading.Event().wait()
         if mistake == "is-gone-later" and Handler.served > 10:
             return self.reply(200, "<h1>We will be back soon</h1>", "text/html")
         if mistake == "resets-calls" and b'"tools/call"' in body:
@@ -119,9 +125,18 @@ class Handler(BaseHTTPRequestHandler):
         return self.reply(400 if reply["id"] is None else 200, json.dumps(reply), "application/json")
 
     def do_GET(self):
-        self.reply(405)
+        if mistake != "stream-takes-all":
+            return self.reply(405)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        while True:
+            self.wfile.write(b": still here\n\n")
+            time.sleep(0.1)
 
-    do_DELETE = do_GET
+    def do_DELETE(self):
+        self.reply(405)
 
     def reply(self, status, text="", kind=None):
         self.send_response(status)
@@ -141,7 +156,8 @@ class Handler(BaseHTTPRequestHandler):
 
 if len(sys.argv) > 2:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
+    one_at_a_time = mistake in ("serves-one-connection", "stream-takes-all")
+    (HTTPServer if one_at_a_time else ThreadingHTTPServer)(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
 
 for line in sys.stdin:
     try:

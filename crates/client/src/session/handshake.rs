@@ -16,6 +16,10 @@ pub(super) const INITIALIZE: &str = methods::INITIALIZE;
 /// The longest wait for the head of the stream on which a legacy server speaks unasked.
 const LISTENING: Duration = Duration::from_millis(250);
 
+/// How long the end of the handshake waits for the response to its notification, unless that to `initialize` took a tenth as long or more. What
+/// does not come by then is not worth the time of everything that follows.
+const TAKEN: Duration = Duration::from_secs(5);
+
 /// What a legacy handshake offers.
 #[derive(Clone, Debug)]
 pub(super) struct Offer {
@@ -69,7 +73,7 @@ pub(super) async fn initialize(
     // Kept before anything is found wrong with the response: a session that was begun has to be ended.
     let session = reply.http.as_ref().and_then(|head| head.header(SESSION_HEADER)).map(|id| (SESSION_HEADER.to_owned(), id.to_owned()));
     wire.set_headers(session.iter().cloned().collect());
-    let answered = reply.frame;
+    let (answered, took) = (reply.frame, reply.elapsed);
     let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
     let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
     let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
@@ -93,7 +97,7 @@ pub(super) async fn initialize(
     }
     headers.extend(session);
     wire.set_headers(headers.clone());
-    wire.notify(methods::notifications::INITIALIZED, offer.budget).await;
+    wire.notify(methods::notifications::INITIALIZED, offer.budget.min(TAKEN.max(took * 10))).await;
     if let Connection::Http(http) = &wire.connection {
         // What the server says before it knows that we listen is lost, in most SDKs. One that sends no head before its
         // first event must not cost more than this.

@@ -175,8 +175,8 @@ impl<'a> Opening<'a> {
 
     /// A server that cannot be reached must be told from one that is silent: no connection outlasts a probe.
     pub(super) fn network(&self) -> Network {
-        let Network { proxies, tls, connect, destinations } = self.options.network.clone();
-        Network { proxies, tls, connect: connect.min(self.budget * 2 / 5), destinations }
+        let network = self.options.network.clone();
+        Network { connect: network.connect.min(self.budget * 2 / 5), ..network }
     }
 
     /// How long the probe may take: a slow start must not pass for a legacy server that is silent.

@@ -7,7 +7,8 @@ use super::{CallFailure, ConnectOptions, Headers, Reply, Session, VERSION_HEADER
 use crate::Tap;
 use crate::jsonrpc::RequestId;
 use crate::transport::{
-    Broken, Endpoint, Envelope, Exchanger, Exit, HeaderCase, Process, ProcessSignal, Purpose, Repeat, Resume, Unanswered, Way, exited,
+    Beside, Broken, Endpoint, Envelope, Exchanger, Exit, HeaderCase, Process, ProcessSignal, Purpose, Repeat, Resume, Reuse, Unanswered,
+    Way, exited,
 };
 use mcproof_protocol::{Era, methods};
 use serde_json::{Map, Value};
@@ -206,6 +207,26 @@ impl Session {
             Connection::Sse(sse) => Some(sse.endpoint().1),
             Connection::Stdio(_) | Connection::InMemory(_) => None,
         }
+    }
+
+    /// Over Streamable HTTP, asks on a new connection while another one, which had its response, is open: `beside` asks for an event stream
+    /// there, or the same was asked. `patience`: for each response.
+    pub async fn ask_beside(&self, beside: Option<&RawHttpRequest>, question: &RawHttpRequest, patience: Duration) -> Option<Beside> {
+        let Connection::Http(http) = &self.wire.connection else { return None };
+        let (exchanger, url) = http.endpoint();
+        Some(exchanger.ask_beside(beside, question, url, patience).await)
+    }
+
+    /// What becomes of the connections to the server from now on. Those that are at rest are closed.
+    pub fn reuse_connections(&self, reuse: Reuse) {
+        if let Connection::Http(http) = &self.wire.connection {
+            http.endpoint().0.reuse(reuse);
+        }
+    }
+
+    /// Closes the stream for what the server says unasked. False if there is none.
+    pub fn stop_listening(&self) -> bool {
+        matches!(&self.wire.connection, Connection::Http(http) if http.stop_listening())
     }
 
     /// Whether the server is reached over HTTP/2.

@@ -9,7 +9,7 @@ use super::pool::{AddressFailure, HeaderCase, Lease, NoResponse, Pool, Way};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventFlaw, EventParser};
 use super::stream::LastRead;
-use super::{Bound, Broken, Envelope, HttpHead, Inbox, Limits, Network, Repeat, Resume, Unanswered, ViolationKind};
+use super::{Bound, Broken, Envelope, HttpHead, Inbox, Limits, Network, Repeat, Resume, Reuse, Unanswered, ViolationKind};
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
@@ -61,6 +61,19 @@ pub(crate) struct Prepared {
 /// What a request got: the exchange that brought it, the head, and the connection.
 type Sent = (ExchangeId, Response<Incoming>, Lease);
 
+/// What came of a request on a connection that was made beside another one, which had its response and stayed open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    Served,
+    /// It had no response in time, and got it when the other connection was closed.
+    ServedAfterClose,
+    NotServed,
+    /// Not even the request on the first connection had a response in time.
+    NoneServed,
+    /// A connection was refused or ended.
+    Broken,
+}
+
 /// A response whose body has not been read.
 pub(crate) struct OpenExchange {
     pub(crate) head: Arc<HttpHead>,
@@ -106,6 +119,54 @@ impl Exchanger {
 
     pub(crate) fn speaks_http2(&self) -> bool {
         self.pool.speaks_http2()
+    }
+
+    /// What becomes of connections from now on.
+    pub(crate) fn reuse(&self, reuse: Reuse) {
+        self.pool.reuse(reuse);
+    }
+
+    /// Asks on a new connection while another one, which had its response, is open: `beside` asks for an event stream there, or the same was
+    /// asked. `patience`: for each response.
+    pub(crate) async fn ask_beside(
+        &self,
+        beside: Option<&RawHttpRequest>,
+        question: &RawHttpRequest,
+        url: &Url,
+        patience: Duration,
+    ) -> Beside {
+        let (first, second) = (self.spelled(HeaderCase::Lower), self.spelled(HeaderCase::Lower));
+        first.reuse(Reuse::Kept);
+        let opened = async {
+            match beside {
+                Some(stream) => first.hold(stream, url).await.map(Some),
+                None => first.ask(question, url, Way::New, Repeat::Never).await.map(|_| None),
+            }
+        };
+        let held = match timeout(patience, opened).await {
+            Ok(Ok(held)) => held,
+            Ok(Err(_)) => return Beside::Broken,
+            Err(_) => return Beside::NoneServed,
+        };
+        let mut asked = pin!(second.ask(question, url, Way::New, Repeat::Never));
+        let is_served = timeout(patience, &mut asked).await;
+        if let Some(held) = held {
+            let exchange = held.head.exchange;
+            drop(held);
+            self.end(exchange, None);
+        }
+        match is_served {
+            Ok(Ok(_)) => return Beside::Served,
+            Ok(Err(_)) => return Beside::Broken,
+            Err(_) => {}
+        }
+        first.pool.close_idle();
+        self.tap.note("the other connection, which had its response, is closed by the client");
+        match timeout(patience, asked).await {
+            Ok(Ok(_)) => Beside::ServedAfterClose,
+            Ok(Err(_)) => Beside::Broken,
+            Err(_) => Beside::NotServed,
+        }
     }
 
     /// Records the request, and gives its exchange and frame together with the request to send.
@@ -167,14 +228,9 @@ impl Exchanger {
         way: Way,
         repeat: Repeat,
     ) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
-        let RawHttpRequest { method, headers, body, is_anonymous, reads, sends, .. } = question;
+        let RawHttpRequest { method, body, reads, sends, .. } = question;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not a valid HTTP method"))?;
-        let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
-        if !is_anonymous {
-            all.extend(self.bearer.as_ref().and_then(Bearer::header));
-            replace(&mut all, &self.headers);
-        }
-        replace(&mut all, headers);
+        let all = self.headers_of(question, url);
         let (exchange, _, prepared) = self.record(method, url, all, body.clone(), *sends, repeat);
         // What a server makes of a body in an unusual form may be left on its connection, which is closed after the response.
         let (open, _lease) = match (way, sends) {
@@ -218,6 +274,29 @@ impl Exchanger {
             (None, None) => Ok((head, Vec::new())),
             (None, Some(broken)) => Err(broken),
         }
+    }
+
+    /// An event stream that stays open until it is dropped.
+    async fn hold(&self, question: &RawHttpRequest, url: &Url) -> Result<OpenExchange, Broken> {
+        let all = self.headers_of(question, url);
+        let (exchange, _, prepared) = self.record(Method::GET, url, all, Vec::new(), Sends::Whole, Repeat::Never);
+        let open = self.open(exchange, prepared?).await?;
+        if open.head.status == 200 && media_type(&open.head) == EVENT_STREAM {
+            return Ok(open);
+        }
+        self.body(open).await;
+        Err("the response is not an event stream".to_owned().into())
+    }
+
+    /// All headers of a request that belongs to no message.
+    fn headers_of(&self, question: &RawHttpRequest, url: &Url) -> Headers {
+        let mut all = vec![("host".to_owned(), authority(url))];
+        if !question.is_anonymous {
+            all.extend(self.bearer.as_ref().and_then(Bearer::header));
+            replace(&mut all, &self.headers);
+        }
+        replace(&mut all, &question.headers);
+        all
     }
 
     /// Sends a prepared request and waits for the head of its response.
@@ -642,6 +721,8 @@ struct Shared {
     exchanger: Exchanger,
     url: Url,
     inbox: Arc<dyn Inbox>,
+    /// Whether streams are opened for what the server says unasked.
+    listens: bool,
 }
 
 /// One task an exchange. Aborted together when the connection is dropped.
@@ -649,6 +730,8 @@ struct Shared {
 struct Tasks {
     all: JoinSet<()>,
     requests: HashMap<RequestId, ActiveExchange>,
+    /// Listens for what the server says unasked.
+    listening: Option<AbortHandle>,
 }
 
 /// The exchange of a request.
@@ -675,7 +758,8 @@ impl HttpConnection {
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, AddressFailure> {
         let exchanger = Exchanger::new(endpoint, limits, network, tap)?.bearing(bearer).disturbed(faults);
-        Ok(Self { shared: Arc::new(Shared { exchanger, url: endpoint.url.clone(), inbox }), tasks: Mutex::default() })
+        let listens = network.reuse != Reuse::Alone;
+        Ok(Self { shared: Arc::new(Shared { exchanger, url: endpoint.url.clone(), inbox, listens }), tasks: Mutex::default() })
     }
 
     /// Posts the message in the background; whatever comes back goes to the inbox.
@@ -738,9 +822,21 @@ impl HttpConnection {
     pub(crate) fn listen(&self, headers: Headers) -> oneshot::Receiver<Infallible> {
         let (answered, receiver) = oneshot::channel();
         let shared = Arc::clone(&self.shared);
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.all.spawn(async move { shared.follow(&headers, Position::default(), None, Some(answered)).await });
+        if shared.listens {
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            let listening = tasks.all.spawn(async move { shared.follow(&headers, Position::default(), None, Some(answered)).await });
+            tasks.listening = Some(listening);
+        }
         receiver
+    }
+
+    /// Closes the stream for what the server says unasked. False if there is none.
+    pub(crate) fn stop_listening(&self) -> bool {
+        let listening = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).listening.take();
+        let Some(listening) = listening.filter(|listening| !listening.is_finished()) else { return false };
+        listening.abort();
+        self.shared.exchanger.tap.note("the event stream is closed by the client");
+        true
     }
 
     /// Whether a new connection can be made.

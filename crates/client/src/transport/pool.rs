@@ -7,7 +7,7 @@ use super::proxy::{self, Proxy};
 use super::stream::{LastRead, Stream, Trouble};
 use super::tls::{self, Tls, Verification};
 use super::uppercase_headers::UppercaseHeaders;
-use super::{Bound, Broken, Destinations, Limits, Network};
+use super::{Bound, Broken, Destinations, Limits, Network, Reuse};
 use crate::Tap;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -50,6 +50,8 @@ pub struct Pool<B = Full<Bytes>> {
     turn: tokio::sync::Mutex<()>,
     /// Set when a connection over TLS cannot be shared.
     one_each: AtomicBool,
+    /// Whether a connection stays open after its response.
+    keeps: AtomicBool,
 }
 
 /// A connection in use. Give it back once the body was read to its end; drop it to close it.
@@ -173,6 +175,7 @@ impl<B: RequestBody> Pool<B> {
             shared: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             one_each: AtomicBool::new(false),
+            keeps: AtomicBool::new(network.reuse == Reuse::Kept),
         })
     }
 
@@ -184,6 +187,12 @@ impl<B: RequestBody> Pool<B> {
     /// Whether the connection that is kept serves all requests, as over HTTP/2.
     pub(crate) fn speaks_http2(&self) -> bool {
         lock(&self.shared).is_some()
+    }
+
+    /// From now on connections stay open after their response, or not; none is left that does.
+    pub(crate) fn reuse(&self, reuse: Reuse) {
+        self.keeps.store(reuse == Reuse::Kept, Ordering::Relaxed);
+        self.close_idle();
     }
 
     /// Closes the connections that wait for the next request.
@@ -207,6 +216,7 @@ impl<B: RequestBody> Pool<B> {
             shared: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             one_each: AtomicBool::new(false),
+            keeps: AtomicBool::new(self.keeps.load(Ordering::Relaxed)),
         }
     }
 
@@ -340,6 +350,7 @@ impl<B: RequestBody> Pool<B> {
     pub fn give_back(&self, lease: Lease<B>) {
         if let Sender::Single(single) = lease.0
             && !single.sender.is_closed()
+            && self.keeps.load(Ordering::Relaxed)
         {
             lock(&self.idle).push(single);
         }

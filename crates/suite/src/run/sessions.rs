@@ -446,7 +446,7 @@ impl<'a> Sessions<'a> {
     /// What the command line asks for goes before what the suite declares; the environment goes last.
     fn network(&self, binding: &Binding, target: &Target) -> Network {
         let reach = &binding.reach;
-        let Network { proxies, tls, connect, destinations } = self.options.network.clone();
+        let Network { proxies, tls, connect, destinations, reuse } = self.options.network.clone();
         let proxies = match (&reach.proxy, proxies) {
             (Some(proxy), Proxies::Variables(_)) => proxy.clone(),
             (_, proxies) => proxies,
@@ -461,7 +461,7 @@ impl<'a> Sessions<'a> {
             },
             _ => destinations,
         };
-        Network { proxies, tls: reach.tls.clone().unwrap_or(tls), connect, destinations }
+        Network { proxies, tls: reach.tls.clone().unwrap_or(tls), connect, destinations, reuse }
     }
 
     fn authorization(&self, binding: &Binding) -> Option<Authorization> {
