@@ -6,7 +6,7 @@ mod javascript;
 mod loaded;
 mod python;
 
-use loaded::{InMemory, in_memory};
+use loaded::{files_in_memory, in_memory};
 use mcproof_client::{Program, Session, programs};
 use mcproof_record::Sdk;
 use std::mem;
@@ -96,8 +96,11 @@ const MOST_PROGRAMS: usize = 32;
 /// to us. Reads a few files, and the memory of the processes.
 pub fn identify(programs: &[Program]) -> Vec<Sdk> {
     let of = |program: &Program| {
-        let known = [javascript::sdks, python::sdks, |program: &Program, _: InMemory<'_>| executable::sdks(program)];
-        known.into_iter().map(|sdks| sdks(program, &in_memory)).find(|sdks| !sdks.is_empty())
+        let ways: [&dyn Fn() -> Vec<Sdk>; 3] =
+            [&|| javascript::sdks(program, &in_memory, &files_in_memory), &|| python::sdks(program, &in_memory, &files_in_memory), &|| {
+                executable::sdks(program)
+            }];
+        ways.into_iter().map(|sdks| sdks()).find(|sdks| !sdks.is_empty())
     };
     programs.iter().take(MOST_PROGRAMS).find_map(of).unwrap_or_default()
 }

@@ -1,12 +1,13 @@
 //! SDKs of servers that run in Node.js and the like: the packages that a script finds where it lies, as its runtime looks for them, of
 //! those that it has loaded.
 
-use super::loaded::InMemory;
+use super::loaded::{FilesInMemory, InMemory};
 use super::sdk;
 use mcproof_client::Program;
 use mcproof_record::Sdk;
 use memchr::memmem;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use url::Url;
@@ -19,10 +20,23 @@ const PACKAGES: [(&str, &str); 4] = [
     ("@modelcontextprotocol/sdk", "TypeScript SDK"),
 ];
 
-const RUNTIMES: [&str; 3] = ["node", "nodejs", "bun"];
+/// Without the number of a version, as in `node-20`.
+const RUNTIMES: [&str; 5] = ["node", "nodejs", "bun", "deno", "electron"];
 
 /// Flags of runtimes whose value is a word of its own, and may be a file.
-const FLAGS_WITH_FILE: [&str; 6] = ["-r", "--require", "--import", "--loader", "--experimental-loader", "--preload"];
+const FLAGS_WITH_FILE: [&str; 11] = [
+    "-r",
+    "--require",
+    "--import",
+    "--loader",
+    "--experimental-loader",
+    "--preload",
+    "--env-file",
+    "--env-file-if-exists",
+    "--config",
+    "--import-map",
+    "--cwd",
+];
 
 /// What stands in each bundle that has an SDK in it: the one in the texts of its errors, the other in its names.
 const OF_BUNDLES: [&str; 2] = ["MCP error ", "modelcontextprotocol"];
@@ -33,13 +47,53 @@ const LARGEST_BUNDLE: u64 = 32 << 20;
 /// A larger file describes no package.
 const LARGEST_MANIFEST: u64 = 1 << 20;
 
-pub(super) fn sdks(program: &Program, in_memory: InMemory<'_>) -> Vec<Sdk> {
-    let runtime = program.executable.file_name().unwrap_or_default();
-    if !RUNTIMES.iter().any(|known| runtime == *known) {
-        return Vec::new();
-    }
-    let Some(script) = script(program) else { return Vec::new() };
-    let depends_on = declared(&script);
+/// Where npm writes which versions it has installed.
+const LOCKS: [&str; 2] = ["package-lock.json", "npm-shrinkwrap.json"];
+
+/// A larger file is no lock.
+const LARGEST_LOCK: u64 = 32 << 20;
+
+pub(super) fn sdks(program: &Program, in_memory: InMemory<'_>, files: FilesInMemory<'_>) -> Vec<Sdk> {
+    let Some(runtime) = runtime(program) else { return Vec::new() };
+    let of_script = script(program).map(|script| sdks_of_script(program, &script, in_memory)).unwrap_or_default();
+    if of_script.is_empty() { sdks_from_elsewhere(program, runtime, files) } else { of_script }
+}
+
+fn runtime(program: &Program) -> Option<&'static str> {
+    let name = program.executable.file_name()?.to_str()?;
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    let name = name.trim_end_matches(|end: char| end.is_ascii_digit() || matches!(end, '.' | '-'));
+    RUNTIMES.into_iter().find(|known| *known == name)
+}
+
+/// Of the packages that a runtime has loaded from wherever they lie: those of another package, of the store of a package manager, or of a cache.
+fn sdks_from_elsewhere(program: &Program, runtime: &str, files: FilesInMemory<'_>) -> Vec<Sdk> {
+    /// Where Deno keeps packages, each in a folder for its version.
+    const CACHE: &str = "npm";
+    let folders: &[&str] = if runtime == "deno" { &["node_modules", CACHE] } else { &["node_modules"] };
+    let places: Vec<_> = PACKAGES.iter().flat_map(|package| folders.iter().map(move |folder| (package, *folder))).collect();
+    let parts: Vec<String> = places.iter().map(|((package, _), folder)| format!("/{folder}/{package}/")).collect();
+    let loaded = files(program, &parts);
+    let version_of = |package: &str| {
+        let of_package = loaded.iter().filter(|file| places[file.part].0.0 == package);
+        let versions: BTreeSet<String> = of_package
+            .filter_map(|file| {
+                let parent = places[file.part].1;
+                let folder = file.before.join(parent).join(package);
+                let folder = if parent == CACHE { folder.join(&file.next) } else { folder };
+                let manifest =
+                    manifest(&folder.join("package.json")).filter(|found| found.get("name").is_some_and(|name| name == package))?;
+                Some(manifest.get("version")?.as_str()?.to_owned())
+            })
+            .collect();
+        // Of two versions nobody knows which one talks.
+        if versions.len() == 1 { versions.into_iter().next() } else { None }
+    };
+    PACKAGES.iter().filter_map(|(package, name)| Some(sdk(name, "npm", package, &version_of(package)?))).collect()
+}
+
+fn sdks_of_script(program: &Program, script: &Path, in_memory: InMemory<'_>) -> Vec<Sdk> {
+    let depends_on = declared(script);
     let is_wanted = |package: &str| depends_on.is_empty() || depends_on.contains(&package);
     let mut found: Vec<(Sdk, PathBuf)> = Vec::new();
     let mut modules = Vec::new();
@@ -47,11 +101,14 @@ pub(super) fn sdks(program: &Program, in_memory: InMemory<'_>) -> Vec<Sdk> {
         // What an SDK is built on may be its own, in another version than that of its surroundings.
         let above = found.first().and_then(|(_, folder)| fs::canonicalize(folder.join("package.json")).ok());
         let of_above = above.and_then(|file| installed(&file, package, name));
-        let of_script = || if is_wanted(package) { installed(&script, package, name) } else { None };
+        let of_script = || if is_wanted(package) { installed(script, package, name) } else { None };
         if let Some(installed) = of_above.or_else(of_script) {
             modules.push(modules_of(&installed.1));
             found.push(installed);
         }
+    }
+    if found.is_empty() {
+        return if is_bundle(script) { locked(script) } else { Vec::new() };
     }
     let found = found.into_iter().map(|(sdk, _)| sdk);
     // The runtime keeps the path of each module that it has loaded.
@@ -60,7 +117,7 @@ pub(super) fn sdks(program: &Program, in_memory: InMemory<'_>) -> Vec<Sdk> {
         Some(is_loaded) if is_loaded.contains(&true) => {
             found.zip(is_loaded).filter(|(_, is_loaded)| *is_loaded).map(|(sdk, _)| sdk).collect()
         }
-        Some(_) if !is_bundle(&script) => Vec::new(),
+        Some(_) if !is_bundle(script) => Vec::new(),
         // What can be neither seen nor denied is what the package declares.
         _ if depends_on.is_empty() => Vec::new(),
         _ => found.collect(),
@@ -78,6 +135,30 @@ fn is_bundle(script: &Path) -> bool {
     let is_published = script.ancestors().any(|folder| folder.file_name().is_some_and(|name| name == "node_modules"));
     let text = if is_published { None } else { bounded(script, LARGEST_BUNDLE) };
     text.is_some_and(|text| OF_BUNDLES.iter().any(|part| memmem::find(&text, part.as_bytes()).is_some()))
+}
+
+/// The SDKs of a bundle that was built here, by the version that its package names or has locked, where they are no longer installed.
+fn locked(script: &Path) -> Vec<Sdk> {
+    let declares = |folder: &&Path| manifest(&folder.join("package.json")).is_some_and(|manifest| !dependencies(&manifest).is_empty());
+    let Some(folder) = script.ancestors().skip(1).find(declares) else { return Vec::new() };
+    let Some(declaring) = manifest(&folder.join("package.json")) else { return Vec::new() };
+    let mut locks = folder.ancestors().flat_map(|folder| LOCKS.map(|lock| folder.join(lock)));
+    let lock: Option<Value> = locks.find_map(|lock| serde_json::from_slice(&bounded(&lock, LARGEST_LOCK)?).ok());
+    let version_of = |package: &str| {
+        let installed =
+            lock.as_ref().and_then(|lock| lock.get("packages")?.get(format!("node_modules/{package}"))?.get("version")?.as_str());
+        let named = || KINDS.iter().find_map(|kind| declaring.get(kind)?.get(package)?.as_str()).filter(|version| is_exact(version));
+        installed.or_else(named).map(str::to_owned)
+    };
+    let declared = dependencies(&declaring);
+    let known = PACKAGES.iter().filter(|(package, _)| declared.contains(package));
+    known.filter_map(|(package, name)| Some(sdk(name, "npm", package, &version_of(package)?))).collect()
+}
+
+/// Whether a version is one and no range of them.
+fn is_exact(version: &str) -> bool {
+    let numbers = version.split(['-', '+']).next().unwrap_or_default();
+    numbers.split('.').count() == 3 && numbers.split('.').all(|number| number.parse::<u32>().is_ok())
 }
 
 /// The file that the runtime was told to run, with all links followed.
@@ -101,15 +182,16 @@ fn script(program: &Program) -> Option<PathBuf> {
 /// The SDKs that the package of a script names among its dependencies; none if it names none, or there is no such file.
 fn declared(script: &Path) -> Vec<&'static str> {
     let manifests = script.ancestors().skip(1).filter_map(|folder| manifest(&folder.join("package.json")));
-    let of = |manifest: Value| {
-        let depends = |package: &str| {
-            ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"]
-                .iter()
-                .any(|kind| manifest.get(kind).and_then(|kind| kind.get(package)).is_some())
-        };
-        PACKAGES.iter().map(|(package, _)| *package).filter(|package| depends(package)).collect::<Vec<_>>()
-    };
-    manifests.map(of).find(|declared| !declared.is_empty()).unwrap_or_default()
+    manifests.map(|manifest| dependencies(&manifest)).find(|declared| !declared.is_empty()).unwrap_or_default()
+}
+
+/// What a manifest may call its dependencies.
+const KINDS: [&str; 4] = ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"];
+
+/// The SDKs among the dependencies of a package.
+fn dependencies(manifest: &Value) -> Vec<&'static str> {
+    let depends = |package: &str| KINDS.iter().any(|kind| manifest.get(kind).and_then(|kind| kind.get(package)).is_some());
+    PACKAGES.iter().map(|(package, _)| *package).filter(|package| depends(package)).collect()
 }
 
 /// The package that a file would import, and its folder.
@@ -136,7 +218,9 @@ fn bounded(file: &Path, most: u64) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::loaded::mentioned;
     use super::*;
+    use memchr::memmem::Finder;
     use tempfile::TempDir;
 
     fn package(root: &Path, folder: &str, manifest: &str) {
@@ -157,11 +241,15 @@ mod tests {
             let memory = memory.as_ref()?;
             Some(texts.iter().map(|text| memory == "*" || memory.contains(text)).collect())
         };
+        let files = |_: &Program, parts: &[String]| {
+            let finders: Vec<_> = parts.iter().map(|part| Finder::new(part.as_bytes())).collect();
+            mentioned(memory.as_deref().unwrap_or_default().as_bytes(), &finders)
+        };
         let root = fs::canonicalize(root.path()).unwrap();
         let arguments = std::iter::once("node").chain(words.iter().copied()).map(|word| word.replace("ROOT", &root.display().to_string()));
         let program =
             Program { executable: "/usr/bin/node".into(), arguments: arguments.collect(), folder: root.join("work"), ..Program::default() };
-        let found: Vec<String> = sdks(&program, &in_memory).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
+        let found: Vec<String> = sdks(&program, &in_memory, &files).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
         assert_eq!(found, expected, "{words:?} {memory:?}");
     }
 
@@ -236,6 +324,48 @@ mod tests {
         package(root.path(), "work/node_modules/fastmcp", r#"{"version":"4.3.2"}"#);
         package(root.path(), "work", r#"{"dependencies":{"@modelcontextprotocol/sdk":"1","fastmcp":"4"}}"#);
         check_loaded(&root, &["server.js"], Some(path), &[SDK]);
+    }
+
+    #[test]
+    fn what_is_loaded_from_elsewhere_counts_if_it_is_one_version() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("work")).unwrap();
+        fs::write(root.path().join("work/server.js"), "").unwrap();
+        let store = |version: &str| format!("store/.pnpm/@modelcontextprotocol+server@{version}/node_modules/@modelcontextprotocol/server");
+        for version in ["2.0.0", "2.1.0"] {
+            package(root.path(), &store(version), &format!(r#"{{"name":"@modelcontextprotocol/server","version":"{version}"}}"#));
+        }
+        let loaded = |version: &str| format!("\0file://ROOT/{}/dist/index.mjs\0", store(version));
+        check_loaded(&root, &["server.js"], Some(&loaded("2.1.0")), &["npm:@modelcontextprotocol/server 2.1.0"]);
+        check_loaded(&root, &["server.js"], Some(&(loaded("2.0.0") + &loaded("2.1.0"))), &[]);
+        check_loaded(&root, &["server.js"], Some(&loaded("2.2.0")), &[]);
+        check_loaded(&root, &["-e", "import(process.argv[1])"], Some(&loaded("2.0.0")), &["npm:@modelcontextprotocol/server 2.0.0"]);
+        check_loaded(&root, &["server.js"], None, &[]);
+    }
+
+    #[test]
+    fn a_bundle_has_the_version_that_its_package_has_locked() {
+        let root = tempfile::tempdir().unwrap();
+        let lock = r#"{"packages":{"node_modules/@modelcontextprotocol/sdk":{"version":"1.29.0"}}}"#;
+        package(root.path(), "work", r#"{"devDependencies":{"@modelcontextprotocol/sdk":"^1.20"}}"#);
+        fs::write(root.path().join("work/bundle.js"), "Error(`MCP error ${a}: `)").unwrap();
+        fs::write(root.path().join("work/server.js"), "http.createServer()").unwrap();
+        check(&root, &["bundle.js"], &[]);
+        fs::write(root.path().join("work/package-lock.json"), lock).unwrap();
+        check(&root, &["bundle.js"], &["npm:@modelcontextprotocol/sdk 1.29.0"]);
+        check(&root, &["server.js"], &[]);
+        fs::remove_file(root.path().join("work/package-lock.json")).unwrap();
+        package(root.path(), "work", r#"{"dependencies":{"@modelcontextprotocol/sdk":"1.26.0"}}"#);
+        check(&root, &["bundle.js"], &["npm:@modelcontextprotocol/sdk 1.26.0"]);
+    }
+
+    #[test]
+    fn a_runtime_may_have_its_version_in_its_name() {
+        let of = |name: &str| runtime(&Program { executable: Path::new("/usr/bin").join(name), ..Program::default() });
+        assert_eq!(
+            ["node", "node-20", "node22.1", "deno", "bun", "node-gyp", "python3"].map(of),
+            [Some("node"), Some("node"), Some("node"), Some("deno"), Some("bun"), None, None]
+        );
     }
 
     #[test]

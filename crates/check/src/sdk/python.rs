@@ -1,9 +1,10 @@
 //! SDKs of servers in Python: what the interpreter has loaded, in the version that is installed where it has its modules from.
 
-use super::loaded::InMemory;
+use super::loaded::{FilesInMemory, InMemory};
 use super::sdk;
 use mcproof_client::Program;
 use mcproof_record::Sdk;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,32 @@ const PACKAGES: [(&str, &str); 2] = [("fastmcp", "FastMCP"), ("mcp", "Python SDK
 /// Names of the folders that hold installed modules.
 const OF_MODULES: [&str; 2] = ["site-packages", "dist-packages"];
 
-pub(super) fn sdks(program: &Program, in_memory: InMemory<'_>) -> Vec<Sdk> {
+pub(super) fn sdks(program: &Program, in_memory: InMemory<'_>, files: FilesInMemory<'_>) -> Vec<Sdk> {
+    let of_mapped = sdks_beside_native_modules(program, in_memory);
+    if of_mapped.is_empty() && is_python(program) { sdks_from_elsewhere(program, files) } else { of_mapped }
+}
+
+fn is_python(program: &Program) -> bool {
+    let name = program.executable.file_name().unwrap_or_default().to_string_lossy();
+    ["python", "pypy"].iter().any(|known| name.starts_with(known))
+}
+
+/// Of the packages that an interpreter has loaded from another folder than its native modules: that of a user, or one that `PYTHONPATH` names.
+fn sdks_from_elsewhere(program: &Program, files: FilesInMemory<'_>) -> Vec<Sdk> {
+    let loaded = files(program, &PACKAGES.map(|(package, _)| format!("/{package}/server/")));
+    let version_of = |part: usize| {
+        let (package, _) = PACKAGES[part];
+        let folders: BTreeSet<&Path> = loaded.iter().filter(|file| file.part == part).map(|file| file.before.as_path()).collect();
+        let found = folders.into_iter().flat_map(distributions).filter(|(of, _)| *of == package);
+        let found: BTreeSet<String> = found.map(|(_, sdk)| sdk.version).collect();
+        // Of two versions nobody knows which one talks.
+        if found.len() == 1 { found.into_iter().next() } else { None }
+    };
+    let known = PACKAGES.iter().enumerate();
+    known.filter_map(|(part, (package, name))| Some(sdk(name, "PyPI", package, &version_of(part)?))).collect()
+}
+
+fn sdks_beside_native_modules(program: &Program, in_memory: InMemory<'_>) -> Vec<Sdk> {
     let of = |folder: &PathBuf| {
         let installed = distributions(folder);
         // The interpreter keeps the path of each module that it has loaded, for tracebacks. Both packages have their servers in a
@@ -49,7 +75,9 @@ fn distributions(folder: &Path) -> Vec<(&'static str, Sdk)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::loaded::mentioned;
     use super::*;
+    use memchr::memmem::Finder;
 
     fn check(mapped: &[PathBuf], memory: Option<&str>, expected: &[&str]) {
         let program = Program { executable: "/usr/bin/python3.11".into(), mapped: mapped.to_vec(), ..Program::default() };
@@ -57,7 +85,11 @@ mod tests {
             let memory = memory?;
             Some(texts.iter().map(|text| memory.contains(text)).collect())
         };
-        let found: Vec<String> = sdks(&program, &in_memory).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
+        let files = |_: &Program, parts: &[String]| {
+            let finders: Vec<_> = parts.iter().map(|part| Finder::new(part.as_bytes())).collect();
+            mentioned(memory.unwrap_or_default().as_bytes(), &finders)
+        };
+        let found: Vec<String> = sdks(&program, &in_memory, &files).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
         assert_eq!(found, expected, "{mapped:?} {memory:?}");
     }
 
@@ -79,5 +111,20 @@ mod tests {
         check(&mapped, None, &[]);
         check(&[root.path().join("venv/lib/python3.11/lib-dynload/_json.so")], Some(&both), &[]);
         check(&[root.path().join("gone/site-packages/x.so")], Some(&both), &[]);
+    }
+
+    #[test]
+    fn what_is_loaded_from_another_folder_than_native_modules_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let (system, own) = (root.path().join("usr/lib/python3/dist-packages"), root.path().join("vendor"));
+        for distribution in [system.join("pydantic_core-2.41.0.dist-info"), own.join("mcp-1.30.0.dist-info")] {
+            fs::create_dir_all(distribution).unwrap();
+        }
+        let memory = format!("\0{}/mcp/server/lowlevel/server.py\0", own.display());
+        let native = system.join("pydantic_core/_pydantic_core.so");
+        check(&[native.clone()], Some(&memory), &["PyPI:mcp 1.30.0"]);
+        check(&[], Some(&memory), &["PyPI:mcp 1.30.0"]);
+        // What a file says about others is no path of its own.
+        check(&[native], Some("# see mcp/server/lowlevel/server.py"), &[]);
     }
 }
