@@ -205,6 +205,19 @@ fn a_profile_swaps_the_server_and_selects_tests() {
                 tests:\n  - { name: reads, tags: [read-only], steps: [tools] }\n  - { name: asks, steps: [{ http: { method: GET, path: /nowhere }, expect: { status: 404 } }] }\n";
     check(text, &["--profile", "all"], 0, &["1 passed, 1 skipped", "`http GET /nowhere` needs an HTTP transport"]);
     check(text, &["--profile", "some"], 0, &["1 passed"]);
+    // What no server of the file can do is a mistake, whatever the profile; what only its own can do is run.
+    let text = "server: { stdio: mcproof demo tracker }\nprofiles:\n  pipe: { server: { stdio: mcproof demo tracker } }\n\
+                tests:\n  - { name: asks, steps: [{ http: { method: GET, path: /nowhere }, expect: { status: 404 } }] }\n";
+    for arguments in [&[][..], &["--profile", "pipe"]] {
+        let ran = run_suite(text, arguments);
+        let is_refused = ran.code == Some(2) && ran.stderr.contains("`http` needs an HTTP transport, which `server` does not have");
+        assert!(is_refused, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+    }
+    let web =
+        "  web: { server: { http: { command: \"mcproof demo tracker --http --port ${port}\", url: \"http://127.0.0.1:${port}/mcp\" } } }\n";
+    let text = text.replace("tests:\n", &format!("{web}tests:\n"));
+    check(&text, &["--profile", "web"], 0, &["1 passed"]);
+    check(&text, &["--profile", "pipe"], 4, &["1 skipped"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::format::{Key, Object, Presence, Shape};
 use super::include::overlay;
 use super::leaks::LEAKS;
 use super::parse::TIMEOUTS;
+use super::plan::Needs;
 use super::reader::Reader;
 use super::resilience::{BREAKER, RETRY};
 use super::retries::RETRIES;
@@ -77,8 +78,12 @@ pub(crate) fn apply(reader: &mut Reader<'_>, tree: Node) -> (Node, Vec<String>) 
         let mut tree = tree;
         let names_a_server = |entry: &Entry| matches!(entry.key.text.as_str(), "server" | "servers");
         let names: Vec<&str> = entries.iter().filter(|entry| names_a_server(entry)).map(|entry| entry.key.text.as_str()).collect();
+        if !names.is_empty() {
+            reader.offered = places_of_servers(&tree).flat_map(servers_in).flat_map(|(_, server)| offered_by(server)).collect();
+            let chosen = entries.iter().filter(|entry| names_a_server(entry));
+            reader.swapped = chosen.flat_map(servers_of).map(|(name, _)| name.to_owned()).collect();
+        }
         if let (false, Kind::Map(suite)) = (names.is_empty(), &mut tree.kind) {
-            reader.has_other_servers = true;
             // `server` of the suite and `servers` of the profile, or the other way round, are not meant to meet.
             suite.retain(|entry| !names_a_server(entry) || names.contains(&entry.key.text.as_str()));
         }
@@ -94,4 +99,42 @@ pub(crate) fn apply(reader: &mut Reader<'_>, tree: Node) -> (Node, Vec<String>) 
         reader.report(diagnostic.hint(hint), node.span);
     }
     (tree, Vec::new())
+}
+
+/// The suite itself, and its profiles.
+fn places_of_servers(tree: &Node) -> impl Iterator<Item = &Node> {
+    let profiles = tree.get("profiles").map_or(&[][..], entries_of);
+    std::iter::once(tree).chain(profiles.iter().map(|entry| &entry.value))
+}
+
+/// The servers that a suite or a profile declares, with their names.
+fn servers_in(place: &Node) -> impl Iterator<Item = (&str, &Node)> {
+    entries_of(place).iter().flat_map(servers_of)
+}
+
+/// The servers of `server` or `servers`, if the entry is one of these.
+fn servers_of(entry: &Entry) -> Vec<(&str, &Node)> {
+    match entry.key.text.as_str() {
+        "server" => vec![("server", &entry.value)],
+        "servers" => entries_of(&entry.value).iter().map(|entry| (entry.key.text.as_str(), &entry.value)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What a server has for actions that need it, as far as its keys tell.
+fn offered_by(server: &Node) -> Vec<Needs> {
+    let of = |Entry { key, value }: &Entry| {
+        let transport = match key.text.as_str() {
+            "stdio" => Needs::Stdio,
+            "http" | "sse" => Needs::Http,
+            _ => return Vec::new(),
+        };
+        let is_started = transport == Needs::Stdio || value.get("command").is_some();
+        if is_started { vec![transport, Needs::OwnProcess] } else { vec![transport] }
+    };
+    entries_of(server).iter().flat_map(of).collect()
+}
+
+fn entries_of(node: &Node) -> &[Entry] {
+    if let Kind::Map(entries) = &node.kind { entries } else { &[] }
 }

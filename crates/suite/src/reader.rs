@@ -5,7 +5,7 @@ use super::bounds::{MOST_MISTAKES, too_large};
 use super::document::{Kind, Node};
 use super::duration::parse_duration;
 use super::format::{Fault, Shape};
-use super::plan::{Inherited, Launch, OutputCheck, Redaction, Spanned};
+use super::plan::{Inherited, Launch, Needs, OutputCheck, Redaction, Spanned};
 use super::restriction::Restriction;
 use super::source::{Source, Span};
 use super::template::{self, Outcome, Scope, resolve};
@@ -40,8 +40,10 @@ pub struct Reader<'a> {
     pub(crate) snapshots_permitted: bool,
     /// Which of `later` is still to come.
     pub(crate) later_from: usize,
-    /// Whether a profile puts other servers in the place of those that the suite was written for.
-    pub(crate) has_other_servers: bool,
+    /// The servers that a profile puts in the place of those that the suite was written for.
+    pub(crate) swapped: Vec<String>,
+    /// What the servers of the suite and of all its profiles have, where some are swapped.
+    pub(crate) offered: Vec<Needs>,
 }
 
 impl<'a> Reader<'a> {
@@ -61,7 +63,8 @@ impl<'a> Reader<'a> {
             snapshots: 0,
             snapshots_permitted: false,
             later_from: 0,
-            has_other_servers: false,
+            swapped: Vec::new(),
+            offered: Vec::new(),
         }
     }
 

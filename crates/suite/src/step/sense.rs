@@ -130,12 +130,15 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
 }
 
 /// Reports an action that none of the server's transports can do. Where some can, the others are skipped when it is run, and so is a
-/// test whose server was swapped.
+/// test whose server was swapped for one that cannot do what another server of the file can.
 pub(super) fn check_transport(reader: &mut Reader<'_>, name: &str, needs: Option<Needs>, server: &Server, node: &Node) {
-    // A server from the command line or of a profile may have other transports than the one that the suite was written for.
-    if reader.environment.server.is_some() || reader.has_other_servers {
+    // A server from the command line may have other transports than the one that the suite was written for.
+    if reader.environment.server.is_some() {
         return;
     }
+    // So may one of a profile.
+    let is_swapped = reader.swapped.contains(&server.name);
+    let needs = needs.filter(|needs| !is_swapped || !reader.offered.contains(needs));
     if let Some(needs) = needs.filter(|needs| !server.bindings.iter().any(|binding| binding.offers(*needs))) {
         let message = format!("`{name}` needs {}, which `{}` does not have", needs.noun(), server.name);
         let span = match &node.kind {
