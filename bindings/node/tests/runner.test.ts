@@ -60,7 +60,7 @@ it("a failing jest test shows the frames of its session", async () => {
 it("a fault on the wire fails the vitest test that it came in", async () => {
   const { text, code } = await output(start("vitest", { filter: "failing/faults" }));
   expect(code, text).toBe(1);
-  expect(text).toContain("Tests  10 failed | 6 passed");
+  expect(text).toContain("Tests  11 failed | 6 passed");
   expectFaults(text, "FAIL  failing/faults.test.ts > ");
 });
 
@@ -76,12 +76,12 @@ it("a fault on the wire fails each attempt of a vitest test", async () => {
 it("a fault on the wire fails the jest test that it came in", async () => {
   const { text, code } = await output(start("jest", { filter: "failing/faults" }));
   expect(code, text).toBe(1);
-  expect(text).toMatch(/Tests: +9 failed, 6 passed/);
+  expect(text).toMatch(/Tests: +10 failed, 6 passed/);
   expectFaults(text, "● ");
 });
 
 function expectFaults(text: string, prefix: string): void {
-  for (const name of ["noise, closed", "twice, closed", "end, closed", "malformed, closed", "late noise, closed", "noise, and a failure of its own", "crash, instead of an error"]) {
+  for (const name of ["noise, closed", "twice, closed", "end, closed", "malformed, closed", "large, closed", "late noise, closed", "noise, and a failure of its own", "crash, instead of an error"]) {
     expect(text).toContain(prefix + name);
   }
   for (const name of ["sound", "noise, allowed", "malformed, left out", "crash, expected"]) {
@@ -93,6 +93,7 @@ function expectFaults(text: string, prefix: string): void {
   expect(text).toMatch(/McproofError: server exited with code 9, .*, instead of sending a response\n[^]*hint .*`client\.ended`/);
   expect(text).toMatch(/McproofError: .*`content\[0\]\.text` is missing[^]*hint .*`mcproof explain message-matches-schema`/);
   expect(text).toMatch(/McproofError: .*`debug: bye`/);
+  expect(text).toMatch(/McproofError: not judged: \d+ frames of this session were not kept[^]*hint .*`allowFaults`/);
   // What a test failed with itself comes first, and alone.
   expect(text).toContain("its own failure");
   expect(text).not.toMatch(/its own failure\n+McproofError/);

@@ -333,6 +333,8 @@ for line in sys.stdin:
     elif method == "tools/call":
         tool = message["params"]["name"]
         result = {"content": [{"type": "text", "text": tool} if tool != "malformed" else {"type": "text"}]}
+        if tool == "large":
+            result["content"][0]["text"] = "x" * (4 << 20)
         if tool == "noise":
             print("debug: called", flush=True)
         if tool == "crash":
@@ -501,6 +503,23 @@ def test_unknown_rule(mcp_server):
     result = run_faulty(pytester, test, *plugins)
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["*WireFault: error: *content?0?.text* is missing*", "*hint *mcproof explain message-matches-schema*skip_rules*"])
+
+
+def test_too_much_to_be_judged_fails_the_test(pytester: pytest.Pytester) -> None:
+    test = """
+def test_large(mcp_client):
+    for _ in range(8):
+        mcp_client.call_tool("large")
+
+@pytest.mark.mcp(allow_faults=True)
+def test_allowed(mcp_client):
+    for _ in range(8):
+        mcp_client.call_tool("large")
+"""
+    result = run_faulty(pytester, test, *WITHOUT_ASYNCIO)
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("passed", 0) + outcomes.get("errors", 0) + outcomes.get("failed", 0) == 2 and outcomes.get("passed") == 1, outcomes
+    result.stdout.fnmatch_lines(["*WireFault: error: not judged: * frames of this session were not kept*", "*hint *`allow_faults`*"])
 
 
 LATE = """

@@ -29,7 +29,7 @@ impl Drive {
         let (tap, faults) = match (&params.session, &params.server) {
             (Some(session), None) => {
                 let seat = self.seat_or_past(session)?;
-                let faults = self.faults(&seat).await;
+                let faults = seat.faults().await;
                 (seat.tap.clone(), faults)
             }
             (None, Some(server)) => (self.servers.tap(server)?, Vec::new()),

@@ -260,27 +260,11 @@ impl Drive {
             return Ok(closed(&ShutdownReport::default(), Vec::new()));
         };
         let (spoken, faults) = (seat.spoken(&session), session.faults());
-        self.judge(seat, &spoken, faults, JudgedUntil::Now);
+        seat.judge(&spoken, faults, JudgedUntil::Now);
         let report = session.close_within(patience).await;
-        self.judge(seat, &spoken, Vec::new(), JudgedUntil::ItsEnd);
+        seat.judge(&spoken, Vec::new(), JudgedUntil::ItsEnd);
         self.retire(seat);
         Ok(closed(&report, seat.wire_faults.told()))
-    }
-
-    /// What the server of a session sent and should not have, so far.
-    pub(crate) async fn faults(&self, seat: &SessionSlot) -> Vec<Diagnostic> {
-        if let Some(session) = &*seat.session.read().await {
-            // What is on its way is a fault only if nothing follows.
-            let faults = session.faults().into_iter().filter(|fault| !matches!(fault.kind, ViolationKind::UnfinishedLine)).collect();
-            self.judge(seat, &seat.spoken(session), faults, JudgedUntil::Now);
-        }
-        seat.wire_faults.told()
-    }
-
-    fn judge(&self, seat: &SessionSlot, spoken: &Spoken, faults: Vec<Fault>, until: JudgedUntil) {
-        if let Some(warning) = seat.wire_faults.judge(&seat.tap, spoken, faults, until) {
-            self.targets.talk(&format!("{warning}\n"));
-        }
     }
 
     pub(crate) async fn close_all(&self, patience: ShutdownTimeouts) {
@@ -347,6 +331,20 @@ impl SessionSlot {
     /// The session, if it is open and not about to be closed. Not to be held for long: who opens or closes it waits.
     pub(crate) fn open_session(&self) -> Option<RwLockReadGuard<'_, Session>> {
         RwLockReadGuard::try_map(self.session.try_read().ok()?, Option::as_ref).ok()
+    }
+
+    /// What its server sent and should not have, so far.
+    pub(crate) async fn faults(&self) -> Vec<Diagnostic> {
+        if let Some(session) = &*self.session.read().await {
+            // What is on its way is a fault only if nothing follows.
+            let faults = session.faults().into_iter().filter(|fault| !matches!(fault.kind, ViolationKind::UnfinishedLine)).collect();
+            self.judge(&self.spoken(session), faults, JudgedUntil::Now);
+        }
+        self.wire_faults.told()
+    }
+
+    fn judge(&self, spoken: &Spoken, faults: Vec<Fault>, until: JudgedUntil) {
+        self.wire_faults.judge(&self.tap, spoken, faults, until);
     }
 
     /// From now on progress with this token is passed on as that of a request of the driver.

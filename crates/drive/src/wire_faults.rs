@@ -90,8 +90,8 @@ impl WireFaults {
         self.found.borrow().told.clone()
     }
 
-    /// Adds what is new: `faults` are all that the client noticed. Gives a warning, once, if rules could not be applied.
-    pub(crate) fn judge(&self, tap: &Tap, spoken: &Spoken, faults: Vec<Fault>, until: JudgedUntil) -> Option<String> {
+    /// Adds what is new: `faults` are all that the client noticed. That rules could not be applied is one as well, once.
+    pub(crate) fn judge(&self, tap: &Tap, spoken: &Spoken, faults: Vec<Fault>, until: JudgedUntil) {
         let mut found = self.found.borrow_mut();
         let new: Vec<Fault> = faults.into_iter().filter(|fault| !found.known.contains(fault)).collect();
         if !new.is_empty() {
@@ -102,22 +102,24 @@ impl WireFaults {
         }
         let (since, mark) = (FrameId(found.since), tap.mark());
         if mark == since {
-            return None;
+            return;
         }
         found.since = mark.0;
         if std::mem::take(&mut found.is_raw) {
-            return None;
+            return;
         }
         let newest = tap.transcript_since(since);
-        if !newest.frames.iter().any(is_message) {
-            return None;
+        if newest.dropped == 0 && !newest.frames.iter().any(is_message) {
+            return;
         }
-        let is_whole = mark.0 <= SHORT && !found.was_raw;
-        let Transcript { frames, dropped } = if is_whole { tap.transcript_since(FrameId(0)) } else { newest };
+        let whole = (mark.0 <= SHORT && !found.was_raw).then(|| tap.transcript_since(FrameId(0))).filter(|whole| whole.dropped == 0);
+        let is_whole = whole.is_some();
+        let Transcript { frames, dropped } = whole.unwrap_or(newest);
         if dropped > 0 {
-            let name = &spoken.name;
-            let warning = format!("the traffic of session `{name}` was not checked against rules, because it exceeds the transcript limit");
-            return (!std::mem::replace(&mut found.is_incomplete, true)).then_some(warning);
+            if !std::mem::replace(&mut found.is_incomplete, true) {
+                found.told.push(not_judged(dropped));
+            }
+            return;
         }
         // Of the whole, what was found before is found again, and hides what is like it: that is seen in the newest part.
         let part = (since > FrameId(0)).then(|| {
@@ -152,8 +154,14 @@ impl WireFaults {
         };
         let errors: Vec<Diagnostic> = errors.into_iter().filter(|error| !is_known(error)).take(MOST).map(|(_, error)| error).collect();
         found.told.extend(errors.into_iter().map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text))));
-        None
     }
+}
+
+/// That rules could not be applied to a part of a session.
+fn not_judged(dropped: u64) -> Diagnostic {
+    let message = format!("not judged: {dropped} frames of this session were not kept, because they exceed the transcript limit");
+    let hint = "use several clients, each for a part of the traffic, or the client's option `allow_faults` (Node.js: `allowFaults`)";
+    Diagnostic::error("not-judged", message).hint(hint)
 }
 
 /// Whether a frame brings something of the server.

@@ -266,7 +266,7 @@ impl Client {
     ///
     /// # Panics
     /// The server sent what no conforming server sends (noise on stdout, a second response, a malformed message) until it had ended, or ended
-    /// unasked. After [`Client::allow_faults`] it does not panic.
+    /// unasked; or there was so much of it that it could not be judged. After [`Client::allow_faults`] it does not panic.
     pub async fn close(self) {
         if let Some(fault) = self.end().await {
             panic!("\n{fault}");
@@ -319,14 +319,16 @@ impl Client {
 
 /// That a request fails does not say that the server may end.
 const END_EXPECTED: &str = "a test that expects the end of its server has to look at `Client::ended`";
+const MORE_CLIENTS: &str = "use several clients, each for a part of the traffic, or `Client::allow_faults`";
 /// Frames that are shown of a broken rule.
 const SHOWN: usize = 8;
 
-/// The first rule that a whole conversation breaks.
+/// The first rule that a whole conversation breaks, or that it cannot be judged.
 fn broken(conversation: &Conversation, skipped: &[String]) -> Option<Failure> {
     let (skipped, told): (Vec<&str>, _) = (skipped.iter().map(String::as_str).collect(), BTreeSet::new());
-    if conversation.transcript.dropped > 0 {
-        return None;
+    if let dropped @ 1.. = conversation.transcript.dropped {
+        let message = format!("not judged: {dropped} frames of this session were not kept, because they exceed the transcript limit");
+        return Some(Failure::new(Diagnostic::error("not-judged", message).hint(MORE_CLIENTS)));
     }
     let (since, tester) = (FrameId(0), Tester::Library);
     let scope = TrafficScope { is_whole: true, is_over: true, since, skipped: &skipped, told: &told, tester };

@@ -122,6 +122,28 @@ async fn rules_may_be_left_out() {
     client.close().await;
 }
 
+/// More than the transcript of a session keeps.
+async fn talk_too_much(client: &Client) {
+    for _ in 0..8 {
+        echo(client).await;
+    }
+}
+
+#[tokio::test]
+#[should_panic(expected = "not judged: ")]
+async fn closing_fails_if_there_was_too_much_to_be_judged() {
+    let client = open_faulty("", json!({ "type": "text", "text": "x".repeat(4 << 20) })).await;
+    talk_too_much(&client).await;
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_judged_may_be_allowed() {
+    let client = open_faulty("", json!({ "type": "text", "text": "x".repeat(4 << 20) })).await.allow_faults();
+    talk_too_much(&client).await;
+    client.close().await;
+}
+
 #[tokio::test]
 #[should_panic(expected = "did you mean `message-matches-schema`?")]
 async fn a_rule_that_is_left_out_exists() {

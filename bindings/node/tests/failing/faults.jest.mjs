@@ -12,6 +12,14 @@ for (const tool of ["sound", "noise", "twice", "end", "malformed"]) {
   });
 }
 
+it("large, closed", async () => {
+  const client = await testClient(faulty);
+  for (let call = 0; call < 8; call += 1) {
+    await client.call("large");
+  }
+  await client.close();
+});
+
 it("noise, and a failure of its own", async () => {
   const client = await testClient(faulty);
   try {

@@ -11,7 +11,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === "initialize") {
     send({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "faulty", version: "1" } } });
   } else if (method === "tools/call") {
-    const result = { content: [{ type: "text", ...(params.name === "malformed" ? {} : { text: params.name }) }] };
+    const text = params.name === "large" ? "x".repeat(4 << 20) : params.name;
+    const result = { content: [{ type: "text", ...(params.name === "malformed" ? {} : { text }) }] };
     if (params.name === "noise") {
       process.stdout.write("debug: called\n");
     }
