@@ -1,6 +1,7 @@
 //! `mcproof init TARGET`: writes a first suite and CI configuration from a running server.
 
 mod files;
+mod go;
 mod install;
 
 use crate::contracts::{self, CaptureExtent, ClientArgs, Contracts};

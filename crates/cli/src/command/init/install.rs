@@ -1,5 +1,6 @@
 //! What a job in CI installs before the server starts, from the project files beside the suite. Knows package managers, no servers.
 
+use super::go;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
@@ -27,6 +28,8 @@ pub(super) struct Installation {
     has_environment: bool,
     /// Whether the user has to say what is installed.
     pub(super) to_review: bool,
+    /// What that may be.
+    example: Option<String>,
 }
 
 /// The folder that the files of the project are in.
@@ -39,7 +42,7 @@ pub(super) fn find(folder: &Path, command: Option<&[String]>) -> Installation {
     match named(command).or_else(|| project.only_language()) {
         Some(Language::Node) => project.node(command),
         Some(Language::Python) => project.python(command),
-        Some(Language::Go) if project.has("go.mod") => Installation::of(Language::Go, &["go build ./..."]),
+        Some(Language::Go) if project.has("go.mod") => project.go(command),
         Some(Language::Rust) if project.has("Cargo.toml") => {
             let is_release = command.iter().any(|word| word.contains("release"));
             Installation::of(Language::Rust, &[if is_release { "cargo build --release" } else { "cargo build" }])
@@ -126,6 +129,19 @@ impl Project<'_> {
         found
     }
 
+    fn go(&self, command: &[String]) -> Installation {
+        // It builds what it runs.
+        if program(command) == "go" {
+            return Installation::of(Language::Go, &["go build ./..."]);
+        }
+        match go::build(self.0, command.first().map_or("", String::as_str)) {
+            Ok(build) => Installation::of(Language::Go, &[&build]),
+            Err(example) => {
+                Installation { to_review: true, example: Some(example), ..Installation::of(Language::Go, &["go mod download"]) }
+            }
+        }
+    }
+
     fn python(&self, command: &[String]) -> Installation {
         let manifest: toml::Table = self.read("pyproject.toml").parse().unwrap_or_default();
         let has_poetry = || manifest.get("tool").is_some_and(|tools| tools.get("poetry").is_some());
@@ -167,14 +183,12 @@ impl Installation {
             Some(Language::Node) => format!("      - uses: actions/setup-node@v4\n        with: {{ node-version: \"lts/*\"{with} }}\n"),
             Some(Language::Python) => format!("      - uses: actions/setup-python@v5\n        with: {{ python-version: \"3.x\"{with} }}\n"),
             // Without the file there is nothing to install either.
-            Some(Language::Go) if !self.to_review => {
+            Some(Language::Go) if !self.commands.is_empty() => {
                 "      - uses: actions/setup-go@v5\n        with: { go-version-file: go.mod }\n".to_owned()
             }
             Some(Language::Go | Language::Rust) | None => String::new(),
         };
-        if self.to_review {
-            text += "      # review: install here what the server needs to run, such as `npm ci`\n";
-        }
+        text += &self.review("      ");
         if !self.commands.is_empty() {
             text += "      - name: Install the server\n        run: |\n";
         }
@@ -199,10 +213,7 @@ impl Installation {
 
     /// Lines of the script of a job on GitLab.
     pub(super) fn gitlab(&self) -> String {
-        let mut text = String::new();
-        if self.to_review {
-            text += "    # review: install here what the server needs to run, such as `npm ci`\n";
-        }
+        let mut text = self.review("    ");
         for command in &self.commands {
             writeln!(text, "    - {command}").expect("a String takes all text");
         }
@@ -210,6 +221,15 @@ impl Installation {
             writeln!(text, "    - export PATH=\"$PWD/{PROGRAMS}:$PATH\"").expect("a String takes all text");
         }
         text
+    }
+
+    /// The comment at the place that is left to fill in.
+    fn review(&self, indent: &str) -> String {
+        let example = self.example.as_deref().unwrap_or("npm ci");
+        match self.to_review {
+            true => format!("{indent}# review: install here what the server needs to run, such as `{example}`\n"),
+            false => String::new(),
+        }
     }
 
     /// The commands, for a sentence.
@@ -227,7 +247,9 @@ mod tests {
     fn installed(command: &str, files: &[(&str, &str)]) -> Installation {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
-            fs::write(folder.path().join(name), text).unwrap();
+            let file = folder.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
         }
         find(folder.path(), Some(&command.split(' ').map(str::to_owned).collect::<Vec<_>>()))
     }
@@ -274,6 +296,11 @@ mod tests {
         check("uv run server.py", &[], &["pip install uv"]);
         check("python server.py", &[("pyproject.toml", "[tool.ruff]\n")], &[]);
         check("go run .", &[("go.mod", "module shop\n")], &["go build ./..."]);
+        let (module, main) = (("go.mod", "module example.com/shop/v2\n"), ("main.go", "// The shop.\npackage main\n"));
+        check("./shop serve", &[module, main], &["go build -o ./shop ."]);
+        let several = [module, ("cmd/shop/main.go", "package main\n"), ("cmd/tool/main.go", "package main\n")];
+        check("bin/shop", &several, &["go build -o bin/shop ./cmd/shop"]);
+        check("shop", &several, &["go install ./cmd/shop"]);
         check("cargo run --quiet", &[("Cargo.toml", "")], &["cargo build"]);
         check("target/release/shop", &[("Cargo.toml", "")], &["cargo build --release"]);
         // The command says which of several.
@@ -283,6 +310,18 @@ mod tests {
             &["pip install -r requirements.txt"],
         );
         check("./start.sh", &[package, ("requirements.txt", "mcp\n")], &[]);
+    }
+
+    #[test]
+    fn which_of_several_packages_is_meant_is_left_to_fill_in() {
+        let files = [("go.mod", "module shop\n"), ("cmd/a/main.go", "package main\n"), ("cmd/b/main.go", "package main\n")];
+        let found = installed("./server", &files);
+        assert!(found.to_review, "{found:?}");
+        for text in [found.github(), found.gitlab()] {
+            let review = "# review: install here what the server needs to run, such as `go build -o ./server ./cmd/a`";
+            assert!(text.contains(review) && text.contains("go mod download"), "{text}");
+        }
+        assert!(found.github().contains("setup-go"), "{}", found.github());
     }
 
     #[test]
