@@ -5,7 +5,7 @@ use crate::wording;
 use mcproof_client::transport::tells_http2;
 use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{
-    Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, JsonSize, NOT_STORED, ProbeOutcome, Probed, Transcript,
+    Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, JsonSize, NOT_STORED, ProbeOutcome, Probed, SENT_AGAIN, Transcript,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -347,6 +347,9 @@ impl<'a> ConversationView<'a> {
             self.wire_message.retain(|wire_message| wire_message.exchange != Some(dropped));
             if let Some(first) = self.exchanges.remove(&dropped).filter(|_| dropped == id) {
                 self.sent_again.push(first);
+            }
+            if let Some((_, Some(why))) = self.exchanges.get_mut(&id).and_then(|first| first.end.as_mut()) {
+                *why = why.strip_suffix(SENT_AGAIN).unwrap_or(*why);
             }
         }
     }
@@ -993,7 +996,6 @@ impl Attempt<'_, '_> {
 mod tests {
     use super::super::example;
     use super::*;
-    use mcproof_record::SENT_AGAIN;
 
     /// The ids of the messages in an event, as it stands.
     fn check(event: &str, expected: &[u64]) {
