@@ -79,7 +79,7 @@ pub(crate) struct TargetArgs {
     /// Send this HTTP header with every request; may be repeated
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header, help_heading = "Connection")]
     pub(crate) header: Vec<(String, String)>,
-    /// Timeout of each request, such as 5s or 200ms; a bare number is milliseconds [default: 30s]
+    /// Timeout of each request, such as 5s or 200ms; a bare number, from 100 on, is milliseconds [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, help_heading = "Connection")]
     pub(crate) timeout: Option<Duration>,
     /// Timeout of the server's start and handshake [default: 30s]

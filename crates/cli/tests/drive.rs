@@ -91,6 +91,12 @@ fn what_goes_wrong_is_told_with_the_wire() {
         (&diagnostic["code"], &diagnostic["hint"]),
         (&json!("no-response"), &json!("raise `timeouts.connect_ms` if the server starts slowly"))
     );
+    let endless = json!({ "session": "w", "target": { "command": ["sleep", "60"] }, "timeouts": { "connect_ms": 0 } });
+    let refused = driver.error("open", endless);
+    assert_eq!(
+        (&refused["data"]["kind"], &refused["message"]),
+        (&json!("bad-input"), &json!("`timeouts.connect_ms` must be a number of milliseconds above zero, found 0"))
+    );
     // One that dies answers what is in flight, and is told of.
     let died = "read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"n\",\"version\":\"1\"}}}'; read line; read line; exit 7";
     driver.result("open", json!({ "session": "z", "target": { "command": ["sh", "-c", died] }, "era": "legacy" }));

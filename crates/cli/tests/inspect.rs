@@ -360,6 +360,10 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
     run(&["tools", "ftp://localhost/"]).check_failed(2, &["unsupported URL scheme `ftp://`"]);
     run(&["tools", "some-name", "--", "true"]).check_failed(2, &["the server is given twice"]);
     run(&["tools", "--timeout", "soon", "--", "true"]).check_failed(2, &["`soon` is not a valid duration"]);
+    for flag in ["--timeout", "--connect-timeout"] {
+        run(&["tools", flag, "0", "--", "true"]).check_failed(2, &["`0` is zero; write a duration above zero"]);
+        run(&["test", flag, "0", "--", "true"]).check_failed(2, &["`0` is zero; write a duration above zero"]);
+    }
     run(&["tools", "--era", "modrn", "--", "true"]).check_failed(2, &["did you mean `modern`?"]);
     run(&["tools", "--header", "x: y", "--", "true"]).check_failed(2, &["`--header` requires a URL"]);
     run(&["call", "http://h/"]).check_failed(2, &["missing tool name", "mcproof call TARGET TOOL"]);

@@ -189,11 +189,13 @@ fn check_names(wanted: &DriveTarget) -> Result<(), DriveError> {
     Ok(())
 }
 
-/// Milliseconds of a driver.
+/// Milliseconds of a driver; zero is neither "no limit" nor a wait.
 pub(crate) fn duration(name: &str, milliseconds: Option<f64>, usual: Duration) -> Result<Duration, DriveError> {
     let Some(milliseconds) = milliseconds else { return Ok(usual) };
-    Duration::try_from_secs_f64(milliseconds / 1e3)
-        .map_err(|_| DriveError::bad("bad-duration", format!("`{name}` must be a number of milliseconds, found {milliseconds}")))
+    let read = Duration::try_from_secs_f64(milliseconds / 1e3).ok().filter(|read| !read.is_zero());
+    read.ok_or_else(|| {
+        DriveError::bad("bad-duration", format!("`{name}` must be a number of milliseconds above zero, found {milliseconds}"))
+    })
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<(String, String)> {

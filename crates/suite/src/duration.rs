@@ -17,6 +17,7 @@ const MAXIMUM: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
     let bad = |reason: &str, hint: String| Err(BadDuration { reason: reason.to_owned(), hint });
     let usual = || "durations are written 5s, 200ms, 1m30s or 1h".to_owned();
+    let zero = || bad("is zero", "write a duration above zero".to_owned());
     let mut rest = text.trim();
     if rest.is_empty() {
         return bad("is not a valid duration", usual());
@@ -34,6 +35,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
             "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
             "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
             "h" | "hour" | "hours" => 3600.0,
+            // Zero is zero in every unit: to ask for one would lead from one mistake to the next.
+            "" if total.is_zero() && Duration::try_from_secs_f64(number).is_ok_and(|read| read.is_zero()) => return zero(),
             "" => return bad("has no unit", format!("write {text}s for seconds or {text}ms for milliseconds")),
             unknown => return bad(&format!("has the unknown unit `{unknown}`"), "units are ms, s, m and h".to_owned()),
         };
@@ -43,7 +46,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
         };
         rest = after.trim_start();
     }
-    if total.is_zero() { bad("is zero", "write a duration above zero".to_owned()) } else { Ok(total) }
+    if total.is_zero() { zero() } else { Ok(total) }
 }
 
 #[cfg(test)]
@@ -73,6 +76,9 @@ mod tests {
         check("-5s", Err("is not a valid duration"));
         check("1.2.3s", Err("is not a valid duration"));
         check("0s", Err("is zero"));
+        check("0", Err("is zero"));
+        check("0.0", Err("is zero"));
+        check("1m0", Err("has no unit"));
         check("9999999999h", Err("is too long"));
         check("8000000s", Err("is too long"));
     }

@@ -47,9 +47,10 @@ const METHODS: [&str; 14] = [
   mcproof inspect --method completion/complete --ref prompt:greet --argument name=A -- node a.js
   mcproof inspect tracker --method prompts/list | jq '.prompts[].name'
 
-Unlike the MCP Inspector CLI, which exits with 4 (unreachable) or 5 (tool error), this command exits with 3 or 1, and it
-detects the era unless --era is given.
-"
+Unlike the MCP Inspector CLI:
+- it exits with 3 if the server is unreachable, and with 1 if a tool fails (4 and 5 there);
+- it detects the era unless --era is given;
+- every wait has a limit: --connect-timeout 0, which is no timeout there, is 24h."
 )]
 pub(crate) struct Arguments {
     /// URL, name of a server in .mcp.json, or command with its arguments

@@ -5,6 +5,7 @@
 //! - `COMMAND -- --method M`: the target first, the flags after `--`.
 //! - `-- COMMAND --method M`: with no `--method` before, the flags from `--method` on are ours.
 //! - `--tool-arg a=1 b=2`: several values after one flag.
+//! - `--connect-timeout 0`: no timeout there, the longest one here.
 
 use crate::failure::Failure;
 use crate::suggest;
@@ -94,7 +95,21 @@ fn part(tokens: &[OsString], flags: &Flags) -> Result<SplitArguments, Failure> {
             None => words.push(token.clone()),
         }
     }
+    limit_waits(&mut ours);
     Ok(SplitArguments { ours, words })
+}
+
+/// Inspector documents `0` as "no timeout". Elsewhere zero is refused, since every wait has a limit.
+fn limit_waits(ours: &mut [OsString]) {
+    let mut before = OsString::new();
+    for token in ours {
+        if *token == "--connect-timeout=0" {
+            *token = "--connect-timeout=24h".into();
+        } else if *token == "0" && before == "--connect-timeout" {
+            *token = "24h".into();
+        }
+        before.clone_from(token);
+    }
 }
 
 fn take_values<'a>(takes: Takes, flag: &OsString, tokens: &mut Peekable<impl Iterator<Item = &'a OsString>>, into: &mut Vec<OsString>) {
@@ -264,6 +279,14 @@ mod tests {
         check("m inspect --header A:1 B:2 http://h/ --method m", "m inspect http://h/ --header A:1 --header B:2 --method m");
         check("m inspect --metadata a=1 b=x/y --method m -- s.py", "m inspect --metadata a=1 --metadata b=x/y --method m -- s.py");
         check("m inspect --tool-arg a=1 python s.py --method m", "m inspect --tool-arg a=1 --method m -- python s.py");
+    }
+
+    #[test]
+    fn no_timeout_is_the_longest_one() {
+        check("m inspect http://h/ --connect-timeout 0 --method m", "m inspect http://h/ --connect-timeout 24h --method m");
+        check("m inspect --connect-timeout=0 --method m -- s.py 0", "m inspect --connect-timeout=24h --method m -- s.py 0");
+        check("m inspect http://h/ --timeout 0 --method m", "m inspect http://h/ --timeout 0 --method m");
+        check("m tools --connect-timeout 0 http://h/", "m tools --connect-timeout 0 http://h/");
     }
 
     #[test]
