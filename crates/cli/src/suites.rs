@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::restriction::RestrictionArgs;
+use crate::target::parse_url_template;
 use crate::traffic::unknown_rules;
 use crate::{output, settings};
 use mcproof_client::{Destinations, ListedHost, Tls, given_secrets};
@@ -34,7 +35,7 @@ pub(crate) struct SuiteArgs {
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Test the server at this URL instead of the suite's; with a command, `${port}` is a free port
-    #[arg(long, value_name = "URL", help_heading = "Target")]
+    #[arg(long, value_name = "URL", value_parser = parse_url_template, help_heading = "Target")]
     url: Option<String>,
     /// Send this HTTP header to --url; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Target")]

@@ -21,7 +21,7 @@ use mcproof_analysis::offer::check_revision;
 use mcproof_check::{CheckOptions, Permission};
 use mcproof_client::{
     BaseEnvironment, ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Root, Startup, TapBounds,
-    Target, given_secrets, inherited_secrets,
+    Target, URL_HINT, check_server_url, given_secrets, inherited_secrets, server_url,
 };
 use mcproof_protocol::{EraChoice, Transport, TransportChoice};
 use mcproof_suite::restriction::Restriction;
@@ -384,12 +384,14 @@ fn free_port() -> Result<String, Failure> {
         .map_err(|error| Failure::bad_input("no-port", format!("no free port: {error}")).hint("replace `${port}` with a port"))
 }
 
-fn parse_url(text: &str) -> Result<Url, Failure> {
-    let url = Url::parse(text).map_err(|error| Failure::bad_input("bad-url", format!("`{text}` is not a valid URL: {error}")))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        other => Err(Failure::bad_input("bad-url", format!("unsupported URL scheme `{other}://`")).hint("use http://HOST:PORT/PATH")),
-    }
+/// The URL of a server.
+pub(crate) fn parse_url(text: &str) -> Result<Url, Failure> {
+    server_url(text).map_err(|bad| Failure::bad_input("bad-url", format!("`{text}` {bad}")).hint(URL_HINT))
+}
+
+/// A URL with `${port}`, which is filled in later.
+pub(crate) fn parse_url_template(text: &str) -> Result<String, String> {
+    check_server_url(text).map(|()| text.to_owned()).map_err(|bad| format!("it {bad}; {URL_HINT}"))
 }
 
 pub(crate) fn parse_transport(text: &str) -> Result<TransportChoice, String> {

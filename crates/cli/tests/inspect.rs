@@ -357,7 +357,18 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
     run(&["tools", "--max-body", "much", "--", "true"]).check_failed(2, &["`much` is not a valid size: write one such as 64KiB"]);
     run(&["tools", "--cacert", "no-such-file", "--", "true"]).check_failed(2, &["--cacert: cannot read no-such-file"]);
     run(&["tools", "--proxy", "socks5://h:1", "--", "true"]).check_failed(2, &["--proxy", "`socks5://` proxies are not supported"]);
-    run(&["tools", "ftp://localhost/"]).check_failed(2, &["unsupported URL scheme `ftp://`"]);
+    run(&["tools", "ftp://localhost/"]).check_failed(2, &["`ftp://localhost/` has the unsupported scheme `ftp://`"]);
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("a.mcproof.yaml");
+    std::fs::write(&suite, "server: { stdio: 'true' }\ntests:\n  - name: a\n    steps: [ping]\n").unwrap();
+    for (url, reason) in [
+        ("notaurl", "does not begin with http:// or https://"),
+        ("ftp://x", "has the unsupported scheme `ftp://`"),
+        ("http://127.0.0.1:99999/mcp", "has a port that is not a number from 0 to 65535"),
+    ] {
+        run(&["test", "--url", url, suite.to_str().unwrap()]).check_failed(2, &["--url <URL>", reason]);
+        run(&["tools", "--server-url", url]).check_failed(2, &[reason]);
+    }
     run(&["tools", "some-name", "--", "true"]).check_failed(2, &["the server is given twice"]);
     run(&["tools", "--timeout", "soon", "--", "true"]).check_failed(2, &["`soon` is not a valid duration"]);
     for flag in ["--timeout", "--connect-timeout"] {

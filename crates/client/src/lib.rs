@@ -8,6 +8,7 @@ pub mod jsonrpc;
 mod ports;
 pub mod redaction;
 mod secrets;
+mod server_url;
 pub mod session;
 mod tap;
 pub mod transport;
@@ -16,6 +17,7 @@ pub use answers::{Answers, Asked, AskedLog, Callback, CallbackResponse, Elicitat
 
 pub use ports::free_port;
 pub use secrets::{given_secrets, inherited_secrets, is_secret, url_holds_secret};
+pub use server_url::{BadServerUrl, URL_HINT, check_server_url, server_url};
 pub use session::{
     CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, EraEvidence, Fault, Handshake,
     Headers, ListFailure, Listed, ListenFailure, Notification, NotificationFailure, ParamHeaders, RawHttpRequest, RawHttpResponse, Reading,

@@ -4,7 +4,10 @@ use crate::called::CallResult;
 use crate::failure::{Failure, rendered};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_check::take_of;
-use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Endpoint, Exit, Launch, ListFailure, Reply, Session, Tap, Target};
+use mcproof_client::{
+    BadServerUrl, CallFailure, ConnectFailure, ConnectOptions, Endpoint, Exit, Launch, ListFailure, Reply, Session, Tap, Target, URL_HINT,
+    server_url,
+};
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{Conversation, Diagnostic, Finding, FrameId};
 use mcproof_report::{Style, diagnostic};
@@ -15,7 +18,6 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use url::Url;
 
 /// Longest wait for a response, if the test does not say.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -352,8 +354,8 @@ pub(crate) fn explain(failure: &ConnectFailure, target: &Target, tap: &Tap) -> F
 }
 
 pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Failure> {
-    let url =
-        Url::parse(url).map_err(|error| Failure::new(Diagnostic::error("bad-url", format!("`{url}` is not a valid URL: {error}"))))?;
+    let refused = |bad: BadServerUrl| Failure::new(Diagnostic::error("bad-url", format!("`{url}` {bad}")).hint(URL_HINT));
+    let url = server_url(url).map_err(refused)?;
     Ok(Endpoint { url, headers: Vec::new() })
 }
 

@@ -13,6 +13,7 @@ use super::source::Span;
 use super::test::TMP;
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::offer::check_revision;
+use mcproof_client::{URL_HINT, check_server_url};
 use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Diagnostic;
 
@@ -562,12 +563,12 @@ fn read_command(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<String>, Fau
 
 fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     let url = reader.template_text(node)?;
-    if url.starts_with("http://") || url.starts_with("https://") {
-        return Ok(url);
-    }
-    let diagnostic = Diagnostic::error("bad-url", "not a valid URL of a server");
-    reader.report(diagnostic.hint("it starts with `http://` or `https://`"), node.span);
-    Err(Fault::Reported)
+    check_server_url(&url).map_err(|bad| {
+        // A variable may have brought a secret into it: only the place is shown.
+        reader.report(Diagnostic::error("bad-url", format!("this URL {bad}")).hint(URL_HINT), node.span);
+        Fault::Reported
+    })?;
+    Ok(url)
 }
 
 fn read_texts(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, String)>, Fault> {

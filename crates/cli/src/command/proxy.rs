@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::faults::{FaultArgs, FaultTransport};
 use crate::network::NetworkArgs;
-use crate::target::{parse_header, parse_variable};
+use crate::target::{parse_header, parse_url, parse_variable};
 use crate::{output, settings};
 use judgment::FailOn;
 use mcproof_client::{
@@ -206,7 +206,7 @@ impl Arguments {
     fn addressed(&self, url: &str) -> Result<(Url, Option<Launch>), Failure> {
         let port = if url.contains(PORT) || self.command.iter().any(|word| word.contains(PORT)) { Some(free_port()?) } else { None };
         let url = port.as_ref().map_or_else(|| url.to_owned(), |port| url.replace(PORT, port));
-        let url = Url::parse(&url).map_err(|error| Failure::bad_input("bad-url", format!("`{url}` is not a valid URL: {error}")))?;
+        let url = parse_url(&url)?;
         Ok((url, (!self.command.is_empty()).then(|| self.launch(port.as_deref()))))
     }
 

@@ -17,7 +17,7 @@ use crate::printing;
 use crate::reporters::{ReporterArgs, Reporters, Written};
 use crate::selection::{Scope, SelectionArgs};
 use crate::suites::{Read, SuiteArgs};
-use crate::target::{STARTUP, check_offer, host};
+use crate::target::{STARTUP, check_offer, host, parse_url};
 use crate::traffic;
 use crate::typed::Typed;
 use crate::{output, settings};
@@ -35,7 +35,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
-use url::Url;
 
 /// Run test suites
 ///
@@ -188,8 +187,7 @@ impl Arguments {
         };
         let mut target = match &binding.url {
             Some(url) => {
-                let url = Url::parse(url).map_err(|error| Failure::bad_input("bad-url", format!("--url {url}: {error}")))?;
-                let endpoint = Endpoint { url, headers: binding.headers.clone() };
+                let endpoint = Endpoint { url: parse_url(url)?, headers: binding.headers.clone() };
                 Target::Http { endpoint, kind: None, launch: None, locate: None }
             }
             None => Target::Stdio(mcproof_client::Launch::default()),

@@ -16,7 +16,7 @@ use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
     Answers, BaseEnvironment, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, FaultInjector, FaultRule, Launch,
-    ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, open_session,
+    ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, URL_HINT, open_session, server_url,
 };
 use mcproof_protocol::{Era, EraChoice};
 use mcproof_record::{Diagnostic, Exchange, Frame, FrameId, SessionTranscript, Transcript};
@@ -26,7 +26,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
-use url::Url;
 
 /// A session that is open.
 pub(super) struct Open {
@@ -518,7 +517,7 @@ fn reached(binding: &Binding, launch: Option<Launch>, scope: &Map<String, Value>
         return Ok(Target::Stdio(launch.expect("the parser takes no binding without command and url")));
     };
     let parse =
-        |text: &str| Url::parse(text).map_err(|error| Diagnostic::error("bad-url", format!("`{text}` is not a valid URL: {error}")));
+        |text: &str| server_url(text).map_err(|bad| Diagnostic::error("bad-url", format!("`{text}` {bad}")).hint(URL_HINT));
     let (url, locate) = match &binding.port_from {
         Some(pattern) => {
             let locate = locate(pattern.clone(), template.clone());
