@@ -11,7 +11,7 @@ use mcproof_client::{
     TaskFailure, Unanswered, ViolationKind,
 };
 use mcproof_protocol::methods;
-use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
+use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript, names_reason};
 use mcproof_system::errors::is_exhausted;
 use regex::Regex;
 use serde_json::Value;
@@ -520,7 +520,7 @@ fn code_of_kind(kind: &ViolationKind) -> &'static str {
     }
 }
 
-/// The frames up to `end`, or the last ones, and the last lines of stderr.
+/// The frames up to `end`, or the last ones, and the lines of stderr that tell most.
 pub fn evidence(transcript: &Transcript, end: Option<FrameId>) -> Evidence {
     transcript.around(end, FRAMES, STDERR)
 }
@@ -712,10 +712,11 @@ fn excerpt(line: &str) -> String {
     format!("`{}`", shortened(line, WIDTH))
 }
 
-/// The remedy for a missing module, file, port or variable that the last lines of stderr name, in the wording of common runtimes.
-/// `variable` returns the hint that sets a variable.
+/// The remedy for a missing module, file, port or variable that stderr names, in the wording of common runtimes; what looks like the
+/// reason goes first. `variable` returns the hint that sets a variable.
 pub fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let lines = transcript.tail(0, 40).stderr;
+    let mut lines = transcript.tail(0, 40).stderr;
+    lines.sort_by_key(|line| !names_reason(line));
     let after = |line: &str, mark: &str| {
         let rest = &line[line.find(mark)? + mark.len()..];
         let name: String =
@@ -749,7 +750,7 @@ fn was_requested(transcript: &Transcript, method: &str) -> bool {
     })
 }
 
-/// The local URL that the last lines of stderr name.
+/// The local URL that stderr names.
 fn served_url(transcript: &Transcript) -> Option<String> {
     transcript.tail(0, 40).stderr.iter().find_map(|line| served_url_in(line))
 }
@@ -834,6 +835,7 @@ pub fn shell_line(command: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcproof_record::Frame;
 
     #[test]
     fn a_token_that_was_not_issued_is_not_called_refused() {
@@ -879,6 +881,24 @@ mod tests {
         check("TypeError [ERR_INVALID_ARG_TYPE]: the argument must be a string", None);
         check("MODULE_NOT_FOUND: module not found", None);
     }
+
+    #[test]
+    fn a_missing_piece_is_found_before_a_long_usage() {
+        let check = |lines: &[&str], expected: Option<&str>| {
+            let flags = (0..60).map(|number| format!("      --flag-{number} string   Sets SHOP_FLAG, which is required"));
+            let frames = lines.iter().map(|line| (*line).to_owned()).chain(flags).zip(0..).map(|(line, id)| Frame {
+                id: FrameId(id),
+                at: Duration::ZERO,
+                direction: Direction::FromServer,
+                body: FrameBody::Stderr { bytes: line.as_str().into() },
+            });
+            let transcript = Transcript { frames: frames.collect(), dropped: 0 };
+            assert_eq!(missing_piece(&transcript, |name| Some(name.to_owned())).as_deref(), expected, "{lines:?}");
+        };
+        check(&["Error: DATABASE_URL is not set", "Usage:"], Some("DATABASE_URL"));
+        check(&["starting", "Usage:"], Some("SHOP_FLAG"));
+    }
+
     #[test]
     fn a_body_that_is_not_a_message_gets_the_remedy_for_its_form() {
         let message = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;

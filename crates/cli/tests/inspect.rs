@@ -325,6 +325,9 @@ fn a_server_that_exits_at_once_is_quoted() {
     let said = ["server exited with code 1", "before responding to `initialize`", "boom", "hint"];
     with_script(&["inspect", "--method", "tools/list"], "echo boom >&2; exit 1").check_failed(3, &said);
     with_script(&["tools"], "echo 'DATABASE_URL is not set' >&2; exit 1").check_failed(3, &["set it: -e DATABASE_URL=…"]);
+    // The reason is the first line, and the usage that follows is long.
+    let usage = "echo 'Error: no current-context is set' >&2; for i in $(seq 60); do echo \"  --flag-$i\" >&2; done; exit 1";
+    with_script(&["tools"], usage).check_failed(3, &["Error: no current-context is set", "49 lines", "--flag-60"]);
     let dies = legacy("read -r a; echo dying >&2; exit 7");
     with_script(&["tools", "--era", "legacy"], &dies)
         .check_failed(1, &["exited with code 7", "before responding to `tools/list`", "dying"]);

@@ -1,8 +1,7 @@
 //! A frame is one thing seen on the wire; a transcript is all of them, in order. Nothing here interprets a message.
 
-use crate::Raw;
+use crate::{Raw, telling_lines};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::time::Duration;
 
 /// Position of a frame in its transcript, counted from 0.
@@ -126,7 +125,8 @@ pub struct Evidence {
     pub frames: Vec<Frame>,
     /// Frames left out before the first of these.
     pub omitted: u64,
-    /// The last lines of the server's stderr.
+    /// The last lines of the server's stderr; of many, also the first ones and those that look like a reason, with `… 60 lines` for
+    /// what lies between them.
     pub stderr: Vec<String>,
 }
 
@@ -142,13 +142,13 @@ impl Evidence {
 }
 
 impl Transcript {
-    /// The last `frames` frames that are messages or local facts, and the last `stderr` lines of stderr.
+    /// The last `frames` frames that are messages or local facts, and `stderr` lines of stderr, chosen by [`telling_lines`].
     pub fn tail(&self, frames: usize, stderr: usize) -> Evidence {
         self.around(None, frames, stderr)
     }
 
     /// Like [`Transcript::tail`], but ending at frame `end` instead of the newest one. Stderr is not cut there:
-    /// the last lines of a server usually have the reason why it failed. Of a server that was restarted, only the last process is shown.
+    /// what a server says at its end usually is the reason why it failed. Of a server that was restarted, only the last process is shown.
     pub fn around(&self, end: Option<FrameId>, frames: usize, stderr: usize) -> Evidence {
         let born = self.frames.iter().rposition(|frame| matches!(frame.body, FrameBody::Spawned { .. })).unwrap_or(0);
         let mut wire = Vec::new();
@@ -161,11 +161,10 @@ impl Transcript {
             }
         }
         let skipped = wire.len().saturating_sub(frames);
-        let silent = lines.len().saturating_sub(stderr);
         Evidence {
             frames: wire.into_iter().skip(skipped).cloned().collect(),
             omitted: (born + skipped) as u64 + self.dropped,
-            stderr: lines.into_iter().skip(silent).map(Cow::into_owned).collect(),
+            stderr: telling_lines(&lines, stderr),
         }
     }
 }

@@ -24,6 +24,7 @@ mod requirement;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod summary;
+mod telling_lines;
 
 pub use audit::AuditLine;
 pub use check::{
@@ -45,3 +46,4 @@ pub use raw::Raw;
 pub use repeated_names::RepeatedNames;
 pub use requirement::{Requirement, RequirementOwner, Unseen};
 pub use summary::{Counts, Summary, fold};
+pub use telling_lines::{names_reason, telling_lines};

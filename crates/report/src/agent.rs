@@ -10,7 +10,7 @@ use crate::findings::{Finding, Findings, Shared, Title, place};
 use crate::repeat::Repeat;
 use crate::style::count;
 use crate::{Reporter, words};
-use mcproof_record::{Counts, Coverage, Diagnostic, Event, ServerState, Severity, Verdict};
+use mcproof_record::{Counts, Coverage, Diagnostic, Event, ServerState, Severity, Verdict, telling_lines};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const WIDTH: usize = 300;
 const DIFFERENCES: usize = 3;
 /// Cases that are named of those that share a finding.
 const CASES: usize = 4;
-/// The last lines of stderr.
+/// Lines of stderr.
 const STDERR: usize = 3;
 
 /// A sink of events that writes a short report when the run has finished.
@@ -88,7 +88,7 @@ impl<W: Write> Agent<W> {
         }
         let stderr = first.evidence.as_ref().map_or(&[][..], |evidence| &evidence.stderr);
         let stderr: Vec<&String> = stderr.iter().filter(|line| !line.trim().is_empty()).collect();
-        stderr.iter().skip(stderr.len().saturating_sub(STDERR)).for_each(|line| add("stderr", line));
+        telling_lines(&stderr, STDERR).iter().for_each(|line| add("stderr", line));
         aftermath.iter().filter_map(words::aftermath).for_each(|after| add("after", &after));
         if let Some(hint) = diagnostics.iter().find_map(|diagnostic| diagnostic.hint.as_ref()) {
             add("hint", hint);

@@ -9,7 +9,7 @@ use crate::escape::escape;
 use crate::repeat::Repeat;
 use crate::style::Style;
 use crate::{Charset, Color};
-use mcproof_record::{CheckReport, Conclusion, Direction, Finding, Judged, RuleResult};
+use mcproof_record::{CheckReport, Conclusion, Direction, Finding, Judged, RuleResult, telling_lines};
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
@@ -42,7 +42,7 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
     for gap in report.unexplained_gaps() {
         text += &format!("\n{}\n", line(&format!("{INCONCLUSIVE}: {}", gap.message)));
         let stderr = missing(report, gap).evidence.map(|evidence| evidence.stderr).unwrap_or_default();
-        text.extend(stderr.iter().rev().take(FRAMES).rev().map(|text| format!("   stderr: {}\n", line(text))));
+        text.extend(telling_lines(&stderr, FRAMES).iter().map(|text| format!("   stderr: {}\n", line(text))));
         text += &format!("   hint: {}\n", line(&gap.hint));
     }
     for (index, (rule_result, findings)) in broken.iter().enumerate() {

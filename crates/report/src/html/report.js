@@ -193,7 +193,7 @@ function diagnosisCard(diagnosis) {
     element("div", { class: "part" }, source(diagnosis)),
     differences.length > 0 ? part("differences", table()) : null,
     diagnosis.diff ? part("− expected  + found", diff(diagnosis.diff)) : diagnosis.actual ? part("found", json(diagnosis.actual)) : null,
-    diagnosis.stderr?.length > 0 ? part("last lines of stderr", text("pre", "", diagnosis.stderr.join("\n"))) : null,
+    diagnosis.stderr?.length > 0 ? part("stderr", text("pre", "", diagnosis.stderr.join("\n"))) : null,
     diagnosis.hint ? element("div", { class: "part hint" }, text("b", "", "Next: "), diagnosis.hint) : null,
   );
 }
