@@ -139,6 +139,24 @@ fn a_test_that_passes_when_it_is_tried_again_is_flaky() {
 }
 
 #[test]
+fn a_server_that_never_starts_is_not_started_for_each_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |options: &str, arguments: &[&str], starts: usize| {
+        let log = folder.path().join("starts");
+        let server = format!("{{ era: legacy, stdio: {{ command: [sh, -c, 'echo x >> {}; echo no database >&2; exit 1'] }} }}", log.display());
+        let tests: String = (0..5).map(|number| format!("  - {{ name: t{number}, steps: [tools] }}\n")).collect();
+        let text = format!("server: {server}\n{options}tests:\n{tests}");
+        check(&text, arguments, 3, &["no database", "server is not started again", "> t0`", "5 failed"]);
+        assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), starts, "{options} {arguments:?}");
+        std::fs::remove_file(&log).unwrap();
+    };
+    check("isolation: file\n", &["--jobs", "4"], 2);
+    check("", &["--jobs", "1"], 2);
+    // A test with retries has all of its attempts, and those after it none.
+    check("retries: { max: 2, delay: 1ms }\n", &["--jobs", "1"], 3);
+}
+
+#[test]
 fn a_skipped_test_says_why_and_is_not_green() {
     let servers = std::fs::read_to_string(peers::root().join("examples/quickstart/shop.mcproof.yaml")).unwrap();
     let (servers, _) = servers.split_once("tests:").unwrap();

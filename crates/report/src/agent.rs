@@ -167,6 +167,7 @@ fn rank(finding: &Finding) -> u8 {
         | "listens-elsewhere"
         | "no-free-port"
         | "no-such-folder"
+        | "not-started-again"
         | "port-not-announced"
         | "server-exited"
         | "server-not-listening"

@@ -69,6 +69,7 @@ const GENERAL: &[&str] = &[
     "not-declared",
     "not-distinct",
     "not-observed",
+    "not-started-again",
     "not-strict",
     "not-subscribed",
     "nothing-to-compare",

@@ -212,7 +212,7 @@ impl Binding {
 }
 
 /// A command that starts a server, or does something around a test. Arguments and values may hold `${port}` and `${tmp}`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Launch {
     pub command: Vec<String>,
     pub env: Vec<(String, String)>,
@@ -224,7 +224,7 @@ pub struct Launch {
 }
 
 /// What a process has of our own environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Inherited {
     #[default]
     All,

@@ -9,6 +9,7 @@ use super::leaks::LeakCheck;
 use super::parity::Wire;
 use super::sessions::{Open, SessionRecord, Sessions};
 use super::starting::StartingSession;
+use super::starts::{NOT_STARTED_AGAIN, Starts};
 use super::step::{StepRun, run_step};
 use super::traffic::{self, SessionsOfCase};
 use super::{RunOptions, Transcripts, snapshot};
@@ -85,6 +86,7 @@ pub(super) struct RunContext {
     pub(super) turns: AddressLocks,
     pub(super) groups: Groups,
     pub(super) audits: Audits,
+    pub(super) starts: Starts,
 }
 
 /// Runs a case until it passes or its attempts are used up.
@@ -103,6 +105,8 @@ pub(super) async fn run_case(work: Work, world: RunContext, mut warm: Option<Sta
         let (handed, last) = taken.unwrap_or_default();
         let retry = (work.case().retries.most >= attempts).then(|| delays.next()).flatten();
         let Attempt { mut outcome, leftovers, kept, wire } = run_attempt(&work, &world, handed, last, warm.take()).await;
+        // Where its server is given up, another attempt would start nothing.
+        let retry = retry.filter(|_| !outcome.diagnostics.iter().any(|found| found.code == NOT_STARTED_AGAIN));
         if let (Verdict::Fail, Some(delay)) = (outcome.verdict, retry) {
             earlier = outcome.diagnostics;
             leftovers.end().await;
@@ -216,7 +220,8 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
         outcome.aftermath = aftermath::probe(work, &open, &past).await;
     }
     if outcome.verdict == Verdict::Fail || world.options.transcripts == Transcripts::OfAll {
-        outcome.transcripts = past.into_iter().map(|past| past.transcript).collect();
+        let transcripts = past.into_iter().map(|past| past.transcript);
+        outcome.transcripts = transcripts.filter(|session| !session.transcript.frames.is_empty()).collect();
         outcome.transcripts.extend(open.iter().map(|(name, open)| transcript_of(name, open)));
     }
     let wire = Wire::of(work.transport, &outcome, &open);

@@ -8,6 +8,7 @@ use super::expand::{Work, binding};
 use super::locate::locate;
 use super::resilience::RetryState;
 use super::starting::StartingSession;
+use super::starts::{Start, StartKey, Starts, is_of_start};
 use super::step::Outputs;
 use super::subscriptions::Subscriptions;
 use crate::plan::{self, Action, BESIDE, Binding, Inherited, Isolation, Server, Step};
@@ -160,6 +161,7 @@ pub(super) struct Sessions<'a> {
     /// A session that is being opened since before the case had its turn.
     pub(super) warm: Option<StartingSession>,
     pub(super) audits: Audits,
+    starts: Starts,
     /// Whether the faults that the plan asks for are injected.
     pub(super) injects: bool,
     /// Of servers that are being started again: their faults go on where they were.
@@ -176,11 +178,11 @@ impl<'a> Sessions<'a> {
         tmp: Option<Arc<TempDir>>,
         warm: Option<StartingSession>,
     ) -> Self {
-        let (options, turns, audits) = (&world.options, world.turns.clone(), world.audits.clone());
+        let (options, turns, audits, starts) = (&world.options, world.turns.clone(), world.audits.clone(), world.starts.clone());
         let (past, injectors) = (Vec::new(), BTreeMap::new());
         let keeper = Tap::with(TapBounds::default(), options.secrets.clone(), None);
         let renewed = BTreeMap::new();
-        Self { work, options, turns, open, past, renewed, tmp, warm, audits, injects: true, injectors, keeper }
+        Self { work, options, turns, open, past, renewed, tmp, warm, audits, starts, injects: true, injectors, keeper }
     }
 
     pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
@@ -312,9 +314,42 @@ impl<'a> Sessions<'a> {
         tap.keep_secrets_of(&self.keeper);
         let injector = self.injector(&server.name, binding);
         let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding, &target) };
+        let start = match injector {
+            // Faults may be why it fails, and are no reason not to start it.
+            Some(_) => None,
+            None => self.begin_start(server, binding).await.map_err(fail)?,
+        };
         match open_session(&target, &connect, &tap).await {
-            Ok(session) => Ok(self.opened_on(session, tap, turn, target, injector, FrameId(0))),
-            Err(failure) => Err(fail(self.never_opened(server, &failure, &target, &tap, injector.as_ref()))),
+            Ok(session) => {
+                start.into_iter().for_each(Start::opened);
+                Ok(self.opened_on(session, tap, turn, target, injector, FrameId(0)))
+            }
+            Err(failure) => {
+                let diagnostic = self.never_opened(server, &failure, &target, &tap, injector.as_ref());
+                if let Some(start) = start.filter(|_| is_of_start(&failure)) {
+                    start.failed(&self.work.plan, &diagnostic);
+                }
+                Err(fail(diagnostic))
+            }
+        }
+    }
+
+    /// Says that a server is being started. `None` where a command of the case may make it another one than that of other cases, and
+    /// where there is nothing to start.
+    async fn begin_start(&mut self, server: &Server, binding: &Binding) -> Result<Option<Start>, Diagnostic> {
+        let (case, suite) = (self.work.case(), &self.work.suite);
+        let steps = [&case.hooks, &suite.shared].into_iter().flat_map(|hooks| hooks.setup.iter().chain(&hooks.teardown));
+        let runs_commands = steps.chain(&case.steps).flat_map(Step::leaves).any(|step| matches!(step.action, Action::Run(_)));
+        let Some(launch) = binding.launch.clone().filter(|_| !runs_commands) else { return Ok(None) };
+        let handshake = format!("{:?}", (server.era, &server.protocol_version, &case.answers, self.later_answers()));
+        let key = StartKey { launch, url: binding.url.clone(), transport: binding.transport, handshake };
+        let attempts = case.retries.most.saturating_add(1);
+        match self.starts.begin(key, attempts).await {
+            Ok(start) => Ok(Some(start)),
+            Err(first) => {
+                self.past.push(EndedSession::never_opened(server, Transcript::default(), None));
+                Err(first.diagnostic())
+            }
         }
     }
 
