@@ -183,6 +183,47 @@ fn a_selection_of_nothing_is_never_green() {
     check(&["-E", "name(ping) & tga(x)"], 2, &["--filter:1:14", "name(ping) & tga(x)", "^^^", "did you mean `tag`?"]);
 }
 
+/// Tags of a profile, and `only`, select while a suite is read.
+#[test]
+fn what_a_suite_selects_by_itself_is_a_selection() {
+    let profiles = "profiles: { staging: { tags: [read-only] }, smoke: { tags: [smoke] } }\n";
+    let tests = "  - { name: reads, tags: [readonly], steps: [ping] }\n  - { name: writes, tags: [smoke], steps: [ping] }\n";
+    let world = World::new(&format!("server: {{ stdio: mcproof demo tracker }}\n{profiles}tests:\n{tests}"));
+    let check = |arguments: &[&str], said: &[&str]| {
+        for command in ["plan", "test"] {
+            let ran = world.run(&[&[command], arguments].concat());
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), ""), "{arguments:?}: {}", ran.stderr);
+            said.iter().for_each(|part| assert!(ran.stderr.contains(part), "{part:?} is not in\n{}", ran.stderr));
+        }
+    };
+    let none = "the profile `staging` selects none of 2 tests: none has the tag `read-only`";
+    for more in [&[][..], &["--repeat", "3"], &["-E", "name(reads)"], &["s.mcproof.yaml::reads"]] {
+        check(&[&["--profile", "staging"], more].concat(), &[none, "did you mean `readonly`?"]);
+    }
+    let ran = world.run(&["plan", "--profile", "smoke"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("1 test, 1 not selected"), "{}{}", ran.stdout, ran.stderr);
+    check(
+        &["--profile", "smoke", "s.mcproof.yaml::reads"],
+        &["`reads` of s.mcproof.yaml is left out, because it has no tag of the profile"],
+    );
+    // Another suite, from which the profile selects something, does not hide it.
+    std::fs::write(
+        world.path("t.mcproof.yaml"),
+        format!("include: [s.mcproof.yaml]\n{profiles}tests: [{{ name: looks, tags: [read-only], steps: [ping] }}]\n"),
+    )
+    .unwrap();
+    let ran = world.run(&["test", "--profile", "staging"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("the profile `staging` selects no test of s.mcproof.yaml"), "{}", ran.stdout);
+    std::fs::remove_file(world.path("t.mcproof.yaml")).unwrap();
+
+    let only = tests.replace("name: writes,", "name: writes, only: true,");
+    std::fs::write(world.path("s.mcproof.yaml"), format!("server: {{ stdio: mcproof demo tracker }}\ntests:\n{only}")).unwrap();
+    let left_out = "`reads` of s.mcproof.yaml is left out, because another test has `only: true`";
+    check(&["s.mcproof.yaml::reads"], &[left_out, "take `only` out"]);
+    check(&["s.mcproof.yaml:3"], &[left_out]);
+    check(&["-E", "name(=reads)"], &["none of 1 test matches the filter", left_out]);
+}
+
 #[test]
 fn every_case_is_in_one_shard() {
     let world = World::new(SUITE);

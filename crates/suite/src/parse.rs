@@ -10,7 +10,8 @@ use super::format::{Fault, Key, Object, Presence, Shape};
 use super::include::read_tree;
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
 use super::plan::{
-    Audit, Breaker, Fault as PlannedFault, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, SkippedRule, Suite, Timeouts,
+    Audit, Breaker, Fault as PlannedFault, Hooks, Isolation, Leaks, LeftOut, LeftOutBy, OutputCheck, ProfileTags, Retries, Retry, Server,
+    SkippedRule, Suite, Timeouts,
 };
 use super::profile::{self, PROFILE};
 use super::reader::Reader;
@@ -378,7 +379,7 @@ pub(crate) fn parse_suite(mut source: Source, folder: &Path, environment: &Envir
     }
 }
 
-/// Takes the tests that have one of `tags`, or all if there are none.
+/// Runs the tests that have one of `tags`, which a profile names, or all if there are none.
 fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<Suite> {
     reader.read_variables(tree);
     let mut draft = SuiteDraft::default();
@@ -422,7 +423,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         saved,
         weight_of_hooks: room - reader.room(),
     };
-    let (mut cases, mut chosen, mut only) = (Vec::new(), Vec::new(), None);
+    let (mut all, mut only) = (Vec::new(), None);
     let mut names: BTreeMap<String, u32> = BTreeMap::new();
     let mut starts: Vec<Span> = draft.tests.iter().flatten().map(|test| test.span).chain(keys(tree).map(|key| key.span)).collect();
     starts.sort();
@@ -430,11 +431,8 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         let mut read = read_test(reader, test, &defaults, &mut names);
         let last_line = last_line(reader.source, test.span, &starts);
         read.cases.iter_mut().for_each(|case| case.last_line = last_line);
-        if read.only.is_some() {
-            chosen.extend(read.cases.clone());
-            only = only.or(read.only);
-        }
-        cases.extend(read.cases);
+        only = only.or(read.only);
+        all.extend(read.cases.into_iter().map(|case| (case, read.only.is_some())));
     }
     if draft.tests.as_ref().is_some_and(Vec::is_empty) {
         let diagnostic = Diagnostic::error("empty-suite", "this suite has no tests");
@@ -445,19 +443,28 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     // The rows of a test share their places.
     notices.dedup_by(|one, other| one.code == other.code && one.place == other.place);
     if let Some(key) = only {
-        let message = format!("only {} of {} tests of this suite are run", chosen.len(), cases.len());
+        let chosen = all.iter().filter(|(_, is_chosen)| *is_chosen).count();
+        let message = format!("only {chosen} of {} tests of this suite are run", all.len());
         let notice = Diagnostic::warning("only", message).at(reader.place(key));
         notices.push(notice.hint("take `only` out when you are done"));
-        cases = chosen;
     }
-    if !tags.is_empty() {
-        cases.retain(|case| case.tags.iter().any(|tag| tags.contains(tag)));
+    let (mut cases, mut left_out) = (Vec::new(), Vec::new());
+    for (case, is_chosen) in all {
+        if only.is_some() && !is_chosen {
+            left_out.push(LeftOut { case, by: LeftOutBy::Only });
+        } else if !tags.is_empty() && !case.tags.iter().any(|tag| tags.contains(tag)) {
+            left_out.push(LeftOut { case, by: LeftOutBy::Profile });
+        } else {
+            cases.push(case);
+        }
     }
     let (file, folder) = (reader.source.file().to_owned(), reader.folder.to_owned());
     let shared = defaults.shared;
     let uses_tmp = reader.source.mentions("${tmp}");
-    let is_partial = only.is_some() || !tags.is_empty();
-    Some(Suite { file, folder, timeouts, servers: servers?, shared, cases, audit: draft.audit, uses_tmp, is_partial, notices })
+    let profile = reader.environment.profile.clone().filter(|_| !tags.is_empty());
+    let profile_tags = profile.map(|profile| ProfileTags { profile, tags: tags.to_vec() });
+    let (servers, audit) = (servers?, draft.audit);
+    Some(Suite { file, folder, timeouts, servers, shared, cases, audit, uses_tmp, left_out, profile_tags, notices })
 }
 
 fn keys(tree: &Node) -> impl Iterator<Item = &document::Key> {

@@ -37,10 +37,36 @@ pub struct Suite {
     pub audit: Option<Audit>,
     /// Whether anything in it speaks of `${tmp}`.
     pub uses_tmp: bool,
-    /// Whether `only` or a profile leaves out some of its tests.
-    pub is_partial: bool,
+    /// The other tests of the file, which a run of the suite does not take.
+    pub left_out: Vec<LeftOut>,
+    /// The tags by which a profile has selected.
+    pub profile_tags: Option<ProfileTags>,
     /// What is odd about the suite without being wrong.
     pub notices: Vec<Diagnostic>,
+}
+
+/// A test that its suite leaves out by itself, whatever is selected.
+#[derive(Clone, Debug)]
+pub struct LeftOut {
+    pub case: Case,
+    pub by: LeftOutBy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOutBy {
+    /// Other tests have `only`.
+    Only,
+    /// It has none of the tags of the profile.
+    Profile,
+}
+
+/// What a profile selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileTags {
+    /// Its name.
+    pub profile: String,
+    /// A test has one of them.
+    pub tags: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub static PROFILE: Object<ProfileDraft> = Object {
         of_suite("leaks", "in place of the suite's", Shape::ObjectOrFlag(&LEAKS)),
         Key {
             name: "tags",
-            doc: "runs only tests with one of these tags",
+            doc: "runs only tests with one of these tags; it is an error if there are none",
             shape: Shape::TextList,
             presence: Presence::Optional,
             read: |reader, node, draft| {

@@ -256,9 +256,10 @@ impl Arguments {
         let counts = summary.counts();
         Ok(match stopped {
             Some(exit) => exit,
-            // Tests that were all left out prove nothing.
-            None if counts == (Counts { skipped: counts.skipped, ..Counts::default() }) && counts.skipped > 0 => {
-                let diagnostic = Diagnostic::error("nothing-tested", "all tests were skipped, so nothing was tested");
+            // Tests that were all left out prove nothing, and no tests even less.
+            None if counts == (Counts { skipped: counts.skipped, ..Counts::default() }) => {
+                let all = if counts.skipped > 0 { "all tests were skipped" } else { "there were no tests" };
+                let diagnostic = Diagnostic::error("nothing-tested", format!("{all}, so nothing was tested"));
                 printing::report(&Failure::new(Exit::NothingSelected, diagnostic.hint("see the reasons above, and `skip_if`")));
                 Exit::NothingSelected
             }

@@ -1,6 +1,6 @@
 //! From suites to the cases of a run: each test once for each transport that its server declares.
 
-use crate::plan::{Action, Binding, Case, Isolation, Server, Step, Suite};
+use crate::plan::{Action, Binding, Case, Isolation, LeftOut, LeftOutBy, Server, Step, Suite};
 use mcproof_protocol::Transport;
 use mcproof_record::{CaseId, CasePlan};
 use std::sync::Arc;
@@ -42,21 +42,44 @@ pub(super) fn expand(suites: &[Arc<Suite>]) -> Vec<Work> {
     for suite in suites {
         for (index, case) in suite.cases.iter().enumerate() {
             for transport in transports(suite, case) {
-                let plan = CasePlan {
-                    id: case_id(all.len()),
-                    suite: suite.file.clone(),
-                    name: case.name.clone(),
-                    transport: transport.to_string(),
-                    line: case.place.line,
-                    repetition: 0,
-                    tags: case.tags.clone(),
-                    servers: servers(suite, case),
-                };
-                all.push(Work { plan, suite: Arc::clone(suite), index, transport });
+                all.push(Work { plan: plan(suite, case, transport, all.len()), suite: Arc::clone(suite), index, transport });
             }
         }
     }
     all
+}
+
+/// A case that its suite leaves out by itself.
+pub(super) struct SetAside {
+    pub(super) plan: CasePlan,
+    pub(super) last_line: u32,
+    pub(super) transport: Transport,
+    pub(super) by: LeftOutBy,
+}
+
+/// What the suites leave out by themselves.
+pub(super) fn expand_left_out(suites: &[Arc<Suite>]) -> Vec<SetAside> {
+    let mut all = Vec::new();
+    for suite in suites {
+        for LeftOut { case, by } in &suite.left_out {
+            let of = |transport| SetAside { plan: plan(suite, case, transport, 0), last_line: case.last_line, transport, by: *by };
+            all.extend(transports(suite, case).into_iter().map(of));
+        }
+    }
+    all
+}
+
+fn plan(suite: &Suite, case: &Case, transport: Transport, position: usize) -> CasePlan {
+    CasePlan {
+        id: case_id(position),
+        suite: suite.file.clone(),
+        name: case.name.clone(),
+        transport: transport.to_string(),
+        line: case.place.line,
+        repetition: 0,
+        tags: case.tags.clone(),
+        servers: servers(suite, case),
+    }
 }
 
 /// All cases once, then all of them again, and so on; each with an id of its own.

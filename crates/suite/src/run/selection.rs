@@ -1,10 +1,10 @@
 //! Which cases of the suites a run takes, how often, and in which order. Knows plans, not the wire.
 
-use super::expand::{Work, expand, repeat};
+use super::expand::{SetAside, Work, expand, expand_left_out, repeat};
 use super::filter::Filter;
 use super::shard::{Shard, case_key, shuffled};
-use crate::plan::{Case, Suite};
-use mcproof_analysis::did_you_mean;
+use crate::plan::{Case, LeftOutBy, ProfileTags, Suite};
+use mcproof_analysis::{did_you_mean, listed};
 use mcproof_protocol::Transport;
 use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep, Severity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,25 +67,30 @@ pub struct Plan {
 /// Says why no case is left.
 pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Diagnostic>> {
     let all = expand(suites);
-    let total = all.len();
+    let mut set_aside = expand_left_out(suites);
+    let total = all.len() + set_aside.len();
+    if all.is_empty() {
+        return Err(nothing_in_profile(suites, &set_aside));
+    }
     let mut left = all;
     if !selection.transports.is_empty() {
         left.retain(|work| selection.transports.contains(&work.transport));
+        set_aside.retain(|case| selection.transports.contains(&case.transport));
         if left.is_empty() {
             return Err(nothing("no test uses a transport that was asked for", "leave out --transport"));
         }
     }
-    left = picked(left, &selection.picks)?;
-    let mut idle = Vec::new();
+    left = picked(left, &selection.picks, &set_aside)?;
+    let mut idle: Vec<Diagnostic> = suites.iter().filter_map(idle_profile).collect();
     if !selection.filters.is_empty() {
         let before = plans(&left);
         left.retain(|work| selection.filters.iter().any(|filter| filter.matches(&work.plan)));
         if left.is_empty() {
-            return Err(nothing_matches(&selection.filters, &before));
+            return Err(nothing_matches(&selection.filters, &before, &set_aside));
         }
         // The others hide it.
         for filter in selection.filters.iter().filter(|filter| !before.iter().any(|case| filter.matches(case))) {
-            let unmet = nothing_matches(std::slice::from_ref(filter), &before);
+            let unmet = nothing_matches(std::slice::from_ref(filter), &before, &set_aside);
             idle.push(Diagnostic { message: "one of the filters matches no test".to_owned(), severity: Severity::Warning, ..*unmet });
         }
     }
@@ -152,7 +157,7 @@ impl Plan {
     }
 }
 
-fn picked(cases: Vec<Work>, picks: &BTreeMap<String, Vec<Pick>>) -> Result<Vec<Work>, Box<Diagnostic>> {
+fn picked(cases: Vec<Work>, picks: &BTreeMap<String, Vec<Pick>>, set_aside: &[SetAside]) -> Result<Vec<Work>, Box<Diagnostic>> {
     let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (file, picks) in picks {
         let of_file: Vec<&Work> = cases.iter().filter(|work| work.plan.suite == *file).collect();
@@ -163,13 +168,35 @@ fn picked(cases: Vec<Work>, picks: &BTreeMap<String, Vec<Pick>>) -> Result<Vec<W
             };
             let found: Vec<&str> = of_file.iter().filter(is_meant).map(|work| work.plan.name.as_str()).collect();
             if found.is_empty() {
-                return Err(not_there(file, pick, &of_file));
+                let left_out = set_aside.iter().find(|case| case.plan.suite == *file && case.is_meant_by(pick));
+                return Err(match left_out.map(SetAside::reason) {
+                    Some((message, hint)) => nothing(message, hint),
+                    None => not_there(file, pick, &of_file),
+                });
             }
             wanted.entry(file).or_default().extend(found);
         }
     }
     let is_wanted = |work: &&Work| wanted.get(work.plan.suite.as_str()).is_none_or(|names| names.contains(work.plan.name.as_str()));
     Ok(cases.iter().filter(is_wanted).cloned().collect())
+}
+
+impl SetAside {
+    fn is_meant_by(&self, pick: &Pick) -> bool {
+        match pick {
+            Pick::Name(name) => self.plan.name == *name,
+            Pick::Line(line) => (self.plan.line..=self.last_line).contains(line),
+        }
+    }
+
+    /// Why it cannot be selected, and what to do.
+    fn reason(&self) -> (String, &'static str) {
+        let (why, hint) = match self.by {
+            LeftOutBy::Only => ("because another test has `only: true`", "take `only` out"),
+            LeftOutBy::Profile => ("because it has no tag of the profile", "leave out --profile, or give the test a tag of the profile"),
+        };
+        (format!("`{}` of {} is left out, {why}", self.plan.name, self.plan.suite), hint)
+    }
 }
 
 fn lines_of(work: &Work) -> RangeInclusive<u32> {
@@ -197,13 +224,47 @@ fn not_there(file: &str, pick: &Pick, cases: &[&Work]) -> Box<Diagnostic> {
     }
 }
 
-fn nothing_matches(filters: &[Filter], cases: &[CasePlan]) -> Box<Diagnostic> {
+fn nothing_matches(filters: &[Filter], cases: &[CasePlan], set_aside: &[SetAside]) -> Box<Diagnostic> {
+    let left_out = set_aside.iter().find(|case| filters.iter().any(|filter| filter.matches(&case.plan)));
     let unmet: Vec<String> = filters.iter().flat_map(|filter| filter.unmet(cases)).collect();
-    let hint = match unmet.is_empty() {
-        true => "every condition is met by some test, but all together by none; `mcproof plan` lists the tests".to_owned(),
-        false => unmet.join("; "),
+    let hint = match left_out.map(SetAside::reason) {
+        Some((why, hint)) => format!("{why}: {hint}"),
+        None if unmet.is_empty() => {
+            "every condition is met by some test, but all together by none; `mcproof plan` lists the tests".to_owned()
+        }
+        None => unmet.join("; "),
     };
     nothing(format!("none of {} matches the filter", tests(cases.len())), hint)
+}
+
+/// Why the suites have no test at all: every other way is a mistake in a suite.
+fn nothing_in_profile(suites: &[Arc<Suite>], set_aside: &[SetAside]) -> Box<Diagnostic> {
+    let set_aside: Vec<&SetAside> = set_aside.iter().filter(|case| case.by == LeftOutBy::Profile).collect();
+    let profiles: Vec<&ProfileTags> = suites.iter().filter_map(|suite| suite.profile_tags.as_ref()).collect();
+    let wanted: BTreeSet<&str> = profiles.iter().flat_map(|profile| &profile.tags).map(String::as_str).collect();
+    let had: BTreeSet<&str> = set_aside.iter().flat_map(|case| &case.plan.tags).map(String::as_str).collect();
+    let profile = profiles.first().map(|tags| tags.profile.as_str()).unwrap_or_default();
+    let message =
+        format!("the profile `{profile}` selects none of {}: none has {}", tests(set_aside.len()), one_of(wanted.iter().copied()));
+    match wanted.iter().find_map(|tag| did_you_mean(tag, had.iter().copied())) {
+        Some(near) => nothing(message, format!("did you mean `{near}`?")),
+        None if had.is_empty() => nothing(message, "none has any tag: add `tags:` to the tests that may run there"),
+        None => nothing(message, format!("tags are {}", listed(had))),
+    }
+}
+
+/// What of the suites is hidden by others from which a profile selects something.
+fn idle_profile(suite: &Arc<Suite>) -> Option<Diagnostic> {
+    let ProfileTags { profile, tags } = suite.profile_tags.as_ref().filter(|_| suite.cases.is_empty())?;
+    let message =
+        format!("the profile `{profile}` selects no test of {}: none has {}", suite.file, one_of(tags.iter().map(String::as_str)));
+    Some(Diagnostic::warning("nothing-selected", message))
+}
+
+fn one_of<'a>(tags: impl Iterator<Item = &'a str>) -> String {
+    let tags: Vec<&str> = tags.collect();
+    let noun = if tags.len() == 1 { "the tag" } else { "one of the tags" };
+    format!("{noun} {}", listed(tags))
 }
 
 fn plans(cases: &[Work]) -> Vec<CasePlan> {

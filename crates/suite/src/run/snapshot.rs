@@ -171,7 +171,7 @@ fn unreferenced(suite: &Suite) -> Vec<PathBuf> {
 
 /// A notice of what is left over, if anything is.
 pub(super) fn leftovers(suite: &Suite) -> Option<Diagnostic> {
-    let files = if suite.is_partial { Vec::new() } else { unreferenced(suite) };
+    let files = if suite.left_out.is_empty() { unreferenced(suite) } else { Vec::new() };
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let message = match names.as_slice() {
         [] => return None,
