@@ -3,6 +3,7 @@
 mod compare;
 mod compile;
 mod expectation;
+mod growth;
 mod matcher;
 mod number;
 mod path;

@@ -328,6 +328,16 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
                 Ok(())
             },
         },
+        Key {
+            name: "settle",
+            doc: "how long the server has to be silent before `notifications` that limit what comes, such as `[]` or `$len: 1`, are as expected",
+            shape: Shape::Duration,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.settle = reader.duration(node)?;
+                Ok(())
+            },
+        },
     ],
     later: &["run"],
 };

@@ -86,6 +86,8 @@ pub struct Timeouts {
     pub test: Option<Duration>,
     /// For a server to end by itself when it is asked to, and again when it gets SIGTERM.
     pub shutdown: Option<Duration>,
+    /// How long nothing may come before a list of notifications is taken for complete.
+    pub settle: Duration,
 }
 
 impl Default for Timeouts {
@@ -100,6 +102,7 @@ impl Default for Timeouts {
             tools: BTreeMap::new(),
             test: None,
             shutdown: None,
+            settle: Duration::from_millis(250),
         }
     }
 }

@@ -89,6 +89,7 @@ fn default(object: &str, key: &str) -> Option<String> {
         ("a server", "era") => "auto".to_owned(),
         ("`timeouts`", "connect") => typed(Timeouts::default().connect),
         ("`timeouts`", "request") => typed(Timeouts::default().request),
+        ("`timeouts`", "settle") => typed(Timeouts::default().settle),
         ("`limits`", "line") => size(line),
         ("`limits`", "body") => size(body),
         ("`limits`", "event") => size(event),

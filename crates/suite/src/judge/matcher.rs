@@ -22,15 +22,6 @@ impl Matcher {
         &self.place
     }
 
-    /// How many elements a list may have before it can no longer match by growing, where that is known.
-    pub fn most_elements(&self) -> Option<usize> {
-        match &self.test {
-            Test::Elements(elements) => Some(elements.len()),
-            Test::Every(tests) => tests.iter().find_map(Self::most_elements),
-            _ => None,
-        }
-    }
-
     /// The same with the names of the headers in it in lower case, as those of a response are.
     pub fn with_lower_case_headers(mut self) -> Self {
         match &mut self.test {

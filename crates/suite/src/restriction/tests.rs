@@ -160,7 +160,15 @@ const KEYS: &[(&str, &[(&str, Effect)])] = &[
     ),
     (
         "`timeouts`",
-        &[("connect", Nothing), ("request", Nothing), ("max", Nothing), ("tools", Nothing), ("test", Nothing), ("shutdown", Nothing)],
+        &[
+            ("connect", Nothing),
+            ("request", Nothing),
+            ("max", Nothing),
+            ("tools", Nothing),
+            ("test", Nothing),
+            ("shutdown", Nothing),
+            ("settle", Nothing),
+        ],
     ),
     ("`answers`", &[("roots", File), ("elicitation", Nothing), ("sampling", Nothing), ("tasks", Inside)]),
     ("`tasks`", &[("takes", Nothing), ("poll_interval", Nothing)]),

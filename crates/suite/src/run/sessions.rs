@@ -9,7 +9,7 @@ use super::locate::locate;
 use super::resilience::RetryState;
 use super::starting::StartingSession;
 use super::starts::{Start, StartKey, Starts, is_of_start};
-use super::step::Outputs;
+use super::step::{Outputs, Waiting};
 use super::subscriptions::Subscriptions;
 use crate::plan::{self, Action, BESIDE, Binding, Inherited, Isolation, Server, Step};
 use crate::{TMP, interpolate_text};
@@ -256,6 +256,11 @@ impl<'a> Sessions<'a> {
         };
         let idle = step.timeout.or(of_tool).or(self.options.request_timeout).unwrap_or(timeouts.request);
         Deadline { idle, maximum: step.max_timeout.or(timeouts.max) }
+    }
+
+    /// How long the step waits for what is to follow.
+    pub(super) fn waiting(&self, step: &Step) -> Waiting {
+        Waiting { deadline: self.deadline(step).idle, settle: self.work.suite.timeouts.settle }
     }
 
     /// Ends the server in order and starts it anew. What was wrong with its first life is reported now.

@@ -16,11 +16,12 @@ use super::{command, federation, snapshot};
 use crate::plan::{Action, Isolation, Repeat, Spanned, Step};
 use act::act;
 pub(super) use act::{Answer, ErrorResponse, answer, scene};
+pub(super) use awaited::Waiting;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{Answers, AskedLog, Deadline};
-use mcproof_record::{Diagnostic, Exchange, Severity};
+use mcproof_record::{Diagnostic, Exchange, FrameId, Severity};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -108,28 +109,44 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
     let deadline = sessions.deadline(step);
     let case = sessions.work.case();
     let policy = (step.retry.as_ref().or(case.retry.as_ref()), case.breaker.as_ref());
-    let since = open.session.notifications().last().map(|notification| notification.frame);
+    let waiting = sessions.waiting(step);
+    let since = newest(open);
     let begun = open.tap.mark();
     let mut attempts = match &step.repeat {
         None => vec![attempt(step, open, scope, deadline, policy).await],
+        Some(Repeat { times, concurrency: 1, .. }) => {
+            let mut attempts: Vec<Attempt> = Vec::new();
+            for n in 1..=*times {
+                let (scope, since) = (counted(scope, n), newest(open));
+                let mut attempt = attempt(step, open, &scope, deadline, policy).await;
+                // What did not come is not waited for as often.
+                let are_flawless = attempts.iter().chain([&attempt]).all(|attempt| attempt.diagnostics.is_empty());
+                if let (true, Some(matcher)) = (are_flawless, &step.expect.notifications) {
+                    attempt.diagnostics.extend(awaited::notifications(matcher, open, since, &scope, waiting).await);
+                }
+                attempts.push(attempt);
+            }
+            attempts
+        }
         Some(Repeat { times, concurrency, .. }) => {
             let concurrency = usize::try_from(*concurrency).unwrap_or(usize::MAX);
             let runs = stream::iter(1..=*times).map(|n| {
-                let mut scope = scope.clone();
-                scope.insert(crate::COUNTER.to_owned(), json!(n));
+                let scope = counted(scope, n);
                 async move { attempt(step, open, &scope, deadline, policy).await }
             });
             runs.buffered(concurrency).collect().await
         }
     };
+    let are_told_apart = matches!(step.repeat, Some(Repeat { concurrency: 1, .. }));
     let mut diagnostics = match &step.repeat {
         None => std::mem::take(&mut attempts[0].diagnostics),
         Some(repeat) => of_all(step, repeat, &mut attempts),
     };
     if diagnostics.is_empty()
+        && !are_told_apart
         && let Some(matcher) = &step.expect.notifications
     {
-        diagnostics.extend(awaited::notifications(matcher, open, since, scope, deadline.idle).await);
+        diagnostics.extend(awaited::notifications(matcher, open, since, scope, waiting).await);
     }
     if diagnostics.is_empty()
         && let Some(exit) = &step.expect.exit
@@ -160,6 +177,18 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
         leaf.saved.extend(saved);
     }
     leaf
+}
+
+/// The newest notification so far: later ones are news.
+fn newest(open: &Open) -> Option<FrameId> {
+    open.session.notifications().last().map(|notification| notification.frame)
+}
+
+/// What one of several runs of a step may use.
+fn counted(scope: &Map<String, Value>, n: u32) -> Map<String, Value> {
+    let mut scope = scope.clone();
+    scope.insert(crate::COUNTER.to_owned(), json!(n));
+    scope
 }
 
 /// A step that talks to no server, or to all of them.

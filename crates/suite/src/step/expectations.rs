@@ -159,7 +159,7 @@ pub(super) const NO_ANSWER: Key<StepDraft> = Key {
 
 pub(super) const NOTIFICATIONS: Key<StepDraft> = Key {
     name: "notifications",
-    doc: "matches the list of notifications that came since the step began, each `{ method, params }`. A list names those that have to come, in order, whatever comes between them; `[]` means none, `$exact` no others, and there are `$contains`, `$len`, … It waits for them until the deadline of the step",
+    doc: "matches the list of notifications that came since the step began, each `{ method, params }`. A list names those that have to come, in order, whatever comes between them; `[]` means none, `$exact` no others, and there are `$contains`, `$len`, … It waits for them until the deadline of the step. Where one more could change the outcome (`[]`, `$exact`, `$len: 1`, `$not`, `$all`), it also waits until none has come for `timeouts: { settle }`. Each of the `times` has its own list, unless they run at the same time",
     shape: Shape::Matcher,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -213,7 +213,7 @@ pub(super) const TIMES: Key<StepDraft> = Key {
 
 pub(super) const CONCURRENCY: Key<StepDraft> = Key {
     name: "concurrency",
-    doc: "so many of the `times` are underway at the same time; 1 if left out",
+    doc: "so many of the `times` are underway at the same time, and their notifications are one list; 1 if left out",
     shape: Shape::Count,
     presence: Presence::Optional,
     read: |reader, node, draft| {

@@ -10,30 +10,46 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// Waits until the notifications that came after `since` are as expected.
+/// How long a step waits for what is to follow.
+#[derive(Clone, Copy)]
+pub(in crate::run) struct Waiting {
+    /// For what has to come.
+    pub(in crate::run) deadline: Duration,
+    /// For what must not come.
+    pub(in crate::run) settle: Duration,
+}
+
+/// Waits until the notifications that came after `since` are as expected. Where more of them could change that, none may come for a while.
 pub(super) async fn notifications(
     matcher: &Matcher,
     open: &Open,
     since: Option<FrameId>,
     scope: &Map<String, Value>,
-    deadline: Duration,
+    waiting: Waiting,
 ) -> Option<Diagnostic> {
+    let Waiting { deadline, settle } = waiting;
     let end = Instant::now() + deadline;
+    let may_grow = matcher.is_sequence() || matcher.survives_growth();
     let mut arrivals = open.session.arrivals();
     loop {
         arrivals.mark_unchanged();
+        // Asked first: what came before the end is in the list then.
+        let is_over = open.session.closed_because().is_some();
         let came: Vec<Value> = open.session.notifications().into_iter().filter(|found| Some(found.frame) > since).map(as_value).collect();
         let count = came.len();
         let differences = match matcher.is_sequence() {
             true => matcher.compare_in_order(&came, scope),
             false => matcher.compare(&Payload::of(Value::Array(came.clone())), scope),
         };
-        if differences.is_empty() {
+        let matches = differences.is_empty();
+        if matches && (may_grow || is_over) {
             return None;
         }
-        let too_many = !matcher.is_sequence() && matcher.most_elements().is_some_and(|most| count > most);
-        let over = too_many || open.session.closed_because().is_some();
-        if over || !matches!(timeout_at(end, arrivals.changed()).await, Ok(Ok(()))) {
+        let is_lost = !matches && !matcher.is_sequence() && matcher.is_lost(&came, scope);
+        let until = if matches { end.min(Instant::now() + settle) } else { end };
+        let has_changed = !is_over && !is_lost && matches!(timeout_at(until, arrivals.changed()).await, Ok(Ok(())));
+        if !has_changed {
+            // None if it is complete, and matches.
             let mut diagnostic = mismatch("list of notifications", differences, &Value::Array(came))?.at(matcher.place().clone());
             if count == 0 {
                 diagnostic.message = match open.session.closed_because() {

@@ -1,0 +1,78 @@
+//! What an expectation must not let through: what is forbidden and comes late, what cannot be compared, and what matches everything.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod peers;
+mod running;
+
+use peers::root;
+use running::run_suite;
+
+/// Tests on a server that does what it is told: a name for each, and its steps. `more` is the rest of the suite.
+fn suite(more: &str, tests: &[(&str, &str)]) -> String {
+    let server = root().join("crates/cli/tests/servers/obedient.py");
+    let tests: String = tests.iter().map(|(name, steps)| format!("  - {{ name: {name}, steps: [{steps}] }}\n")).collect();
+    format!("server: {{ era: legacy, stdio: {{ command: [python3, {:?}] }} }}\n{more}tests:\n{tests}", server.display().to_string())
+}
+
+fn all_pass(more: &str, tests: &[(&str, &str)]) {
+    let ran = run_suite(&suite(more, tests), &[]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains(&format!("{} passed", tests.len())), "{}", ran.stdout);
+}
+
+/// Each of them fails, and all of this is said.
+fn all_fail(more: &str, tests: &[(&str, &str)], said: &[&str]) {
+    let ran = run_suite(&suite(more, tests), &[]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains(&format!("\n{} failed", tests.len())), "{}", ran.stdout);
+    said.iter().for_each(|part| assert!(ran.stdout.contains(part), "{part:?} is not in\n{}", ran.stdout));
+}
+
+/// Where the server was slow, nothing would come: the tests wait for as long as it takes.
+#[test]
+fn what_is_forbidden_may_come_after_the_response() {
+    let one = "call: tell, with: { told: [[60, late]] }, notifications";
+    let two = "call: tell, with: { told: [[0, once], [60, twice]] }, notifications";
+    let message = |data: &str| format!("{{ method: notifications/message, params: {{ level: info, data: {data} }} }}");
+    let tests = [
+        ("none", format!("{{ {one}: [] }}")),
+        ("exactly one", format!("{{ {two}: {{ $exact: [{}] }} }}", message("once"))),
+        ("one", format!("{{ {two}: {{ $len: 1 }} }}")),
+        ("at most one", format!("{{ {two}: {{ $len: {{ $lte: 1 }} }} }}")),
+        ("not this one", format!("{{ {one}: {{ $not: {{ $contains: {{ method: notifications/message }} }} }} }}")),
+        ("all of them", format!("{{ {two}: {{ $all: {} }} }}", message("once"))),
+    ];
+    let tests = tests.each_ref().map(|(name, step)| (*name, step.as_str()));
+    all_fail("timeouts: { settle: 60s, request: 60s }\n", &tests, &["list of notifications does not match"]);
+}
+
+#[test]
+fn a_list_that_may_grow_is_not_waited_for_and_the_others_are_waited_for_in_vain() {
+    let two = "call: tell, with: { told: [[0, once], [0, twice]] }, notifications";
+    let tests = [
+        ("in order", format!("{{ {two}: [{{ params: {{ data: once }} }}, {{ params: {{ data: twice }} }}] }}")),
+        ("contains", format!("{{ {two}: {{ $contains: {{ params: {{ data: twice }} }} }} }}")),
+        ("at least", format!("{{ {two}: {{ $len: {{ $gte: 2 }} }} }}")),
+    ];
+    let tests = tests.each_ref().map(|(name, step)| (*name, step.as_str()));
+    all_pass("timeouts: { settle: 60s, case: 30s }\n", &tests);
+    let silent = [
+        ("none", "{ call: tell, notifications: [] }"),
+        ("two", "{ call: tell, with: { told: [[0, a], [0, b]] }, notifications: { $len: 2 } }"),
+    ];
+    all_pass("timeouts: { settle: 50ms }\n", &silent);
+}
+
+#[test]
+fn each_of_several_runs_has_notifications_of_its_own() {
+    let told = "call: tell, with: { told: [[0, '${n}']] }, times: 3";
+    let first = format!("{{ {told}, timeout: 300ms, notifications: [{{ params: {{ data: 1 }} }}] }}");
+    all_fail("", &[("only the first", &first)], &["run 2 of 3: list of notifications does not match"]);
+    let all = format!("{{ {told}, timeout: 300ms, notifications: {{ $len: 3 }} }}");
+    all_fail("", &[("three of each", &all)], &["run 1 of 3: list of notifications does not match"]);
+    let one = format!("{{ {told}, notifications: {{ $len: 1 }} }}");
+    let its_own = format!("{{ {told}, notifications: [{{ params: {{ data: '${{n}}' }} }}] }}");
+    let together = format!("{{ {told}, concurrency: 3, notifications: {{ $len: 3 }} }}");
+    all_pass("timeouts: { settle: 50ms }\n", &[("one", &one), ("its own", &its_own), ("together", &together)]);
+}
