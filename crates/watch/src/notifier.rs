@@ -196,7 +196,7 @@ impl Notifier {
     }
 
     async fn deliver(&self, row: &LeasedDelivery, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, DeliveryFailure> {
-        let mut message = self.message(row, begin + began.elapsed());
+        let mut message = self.message(row, begin, begin + began.elapsed());
         if matches!(row.kind, Kind::Reminder | Kind::Escalation) {
             // Without it people are told what was so when it began, and that is better than nothing.
             let _ = match message.class {
@@ -355,7 +355,7 @@ impl Notifier {
         Arc::clone(&self.plan.borrow().config)
     }
 
-    fn message(&self, row: &LeasedDelivery, now: Moment) -> Message {
+    fn message(&self, row: &LeasedDelivery, known_at: Moment, now: Moment) -> Message {
         let incident = row.incident.clone();
         Message {
             id: row.id.clone(),
@@ -372,6 +372,7 @@ impl Notifier {
             evidence: incident.evidence,
             public_url: self.config().public_url.clone(),
             templates: row.channel().and_then(|channel| self.config().templates.get(channel).cloned()),
+            known_at,
             now,
         }
     }

@@ -1286,6 +1286,57 @@ fn who_acknowledges_in_pagerduty_or_slack_acknowledges_here_and_nobody_else_can(
 }
 
 #[test]
+fn who_acknowledges_late_what_an_incident_was_before_does_not_acknowledge_what_it_is() {
+    const CHANGED: &str = "it has changed since: acknowledge it as it is now";
+    on_both(with_hooks, |dashboard| {
+        let then = |minutes: i64| Moment(NOW.0 - minutes * 60_000);
+        let page = |id: &str, minutes: i64| {
+            let body = of_pagerduty(id, "incident.acknowledged", "user_reference", "incident-1", &then(minutes).to_string());
+            let signature = format!("v1={}", signed(PAGERDUTY_SECRET, &body));
+            dashboard.ask("POST", "/hooks/on-call", &[("X-PagerDuty-Signature", &signature)], &body).body.trim().to_owned()
+        };
+        let press = |value: &str| {
+            let (signature, at, body) = of_slack(value, "ann", NOW.0 / 1000);
+            let headers = [("X-Slack-Signature", signature.as_str()), ("X-Slack-Request-Timestamp", at.as_str())];
+            dashboard.ask("POST", "/hooks/chat", &headers, &body).body.trim().to_owned()
+        };
+        let click = |incident: &str, minutes: i64| {
+            let form = ("Content-Type", "application/x-www-form-urlencoded");
+            let headers = [("Authorization", "Bearer an-admin-token-long-enough"), form];
+            let body = format!("seen={}", then(minutes).0);
+            let status = dashboard.ask("POST", &format!("/incidents/{incident}/acknowledge"), &headers, &body).status;
+            assert_eq!(status, 303);
+        };
+        let acknowledged = || {
+            let statement = "SELECT CAST(count(acknowledged) AS TEXT) FROM incident";
+            dashboard.runtime.block_on(dashboard.data.text(statement)).unwrap()
+        };
+        for incident in ["incident-1", "incident-2"] {
+            dashboard.runtime.block_on(dashboard.data.event(incident, 10, "raised", "from notify to page"));
+        }
+        // A storm that has grown is still the same one.
+        dashboard.runtime.block_on(dashboard.data.event("incident-2", 5, "changed", "svc-0002 fails as well"));
+        assert_eq!(page("01LATE", 11), CHANGED);
+        assert_eq!(press(&format!("incident-2 {}", then(11).0)), CHANGED);
+        click("incident-1", 11);
+        assert_eq!(acknowledged(), "0");
+        let (_, log) = dashboard.json("GET", "/api/audit", "an-admin-token-long-enough", &Value::Null);
+        assert!(log.to_string().contains(&format!("refused: {CHANGED}")), "{log}");
+        // Whoever knew of it has.
+        assert_eq!(press(&format!("incident-2 {}", then(9).0)), "acknowledged");
+        assert_eq!(page("02LATE", 9), "acknowledged");
+        assert_eq!(acknowledged(), "2");
+        // Another contract is not what somebody took for good.
+        dashboard
+            .runtime
+            .block_on(dashboard.data.run("UPDATE incident SET class = 'contract', acknowledged = NULL WHERE id = 'incident-1'"));
+        dashboard.runtime.block_on(dashboard.data.event("incident-1", 3, "changed", "the contract of svc-0001 changed"));
+        assert_eq!(page("03LATE", 4), CHANGED);
+        assert_eq!(page("04LATE", 2), "acknowledged");
+    });
+}
+
+#[test]
 fn what_is_down_because_of_something_else_says_so() {
     on_both(Config::default, |dashboard| {
         let title = "svc-0009 is down: connection refused";

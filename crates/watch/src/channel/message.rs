@@ -72,6 +72,8 @@ pub struct Message {
     pub public_url: Option<String>,
     /// What the channel says in words of its own.
     pub templates: Option<Arc<Templates>>,
+    /// What it says of the incident was so then: the incident was read later.
+    pub known_at: Moment,
     /// When it is sent.
     pub now: Moment,
 }

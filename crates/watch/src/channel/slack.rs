@@ -13,7 +13,8 @@ const LONGEST_SECTION: usize = 3000;
 /// Fields in one section.
 const MOST_FIELDS: usize = 10;
 
-/// What the button is called in what Slack tells us of it.
+/// What the button is called in what Slack tells us of it. Its value is the incident, and, behind a blank, when that was as the message
+/// says, in milliseconds.
 pub const ACKNOWLEDGE: &str = "acknowledge";
 
 /// Whether a message has a button by which people acknowledge.
@@ -48,7 +49,7 @@ pub(super) fn pack(url: &Secret, message: &Message, button: Button) -> Post {
     let is_open = !matches!(message.kind, Kind::Acknowledge | Kind::Resolve) && message.acknowledged_by.is_none();
     if button == Button::Shown && is_open {
         let button = json!({
-            "type": "button", "action_id": ACKNOWLEDGE, "value": message.incident, "text": plain("Acknowledge", LONGEST_HEADER),
+            "type": "button", "action_id": ACKNOWLEDGE, "value": format!("{} {}", message.incident, message.known_at.0), "text": plain("Acknowledge", LONGEST_HEADER),
         });
         blocks.push(json!({ "type": "actions", "elements": [button] }));
     }

@@ -71,6 +71,7 @@ fn message(kind: Kind) -> Message {
         evidence: Some("ev-1".into()),
         public_url: Some("https://status.example.com".into()),
         templates: None,
+        known_at: BEGIN + Duration::from_secs(759),
         now: BEGIN + Duration::from_secs(760),
     }
 }

@@ -203,6 +203,7 @@ fn example(kind: MessageKind, known: Known) -> Value {
         evidence: text("1"),
         public_url: text("https://status.example.com"),
         templates: None,
+        known_at: Moment(1),
         now: Moment(1),
     };
     message.values()

@@ -1,7 +1,7 @@
 //! What people decide while a database in memory stands in for the real one: it counts there at once, and is written to the real one once
 //! that takes it. What others have decided there meanwhile stays.
 
-use super::incidents::{accept_contract, note};
+use super::incidents::{self, accept_contract, is_another_since, note};
 use super::{Store, StoreFailure};
 use crate::incident::Class;
 use crate::moment::Moment;
@@ -11,10 +11,32 @@ use std::collections::BTreeMap;
 /// Only in memory: which targets were muted there, until when, and when somebody said so. Also those that are not probed from here.
 const MUTED: &str = "CREATE TABLE muted (target TEXT PRIMARY KEY, until BIGINT NOT NULL, at BIGINT NOT NULL)";
 
+/// Only in memory: as of when whoever acknowledged an incident there knew what it was.
+const SEEN: &str = "CREATE TABLE acknowledged_as_seen (incident TEXT PRIMARY KEY, at BIGINT NOT NULL)";
+
 impl Store {
     pub(super) async fn prepare_for_decisions(&self) -> Result<(), StoreFailure> {
-        self.writer.execute(MUTED).await?;
+        for table in [MUTED, SEEN] {
+            self.writer.execute(table).await?;
+        }
         Ok(())
+    }
+
+    /// As [`incidents::acknowledge_as_seen`], in memory: the database may know of something that came before.
+    pub(crate) async fn acknowledge_in_memory(
+        &self,
+        incident: &str,
+        who: &str,
+        seen: Option<Moment>,
+        now: Moment,
+    ) -> Result<bool, StoreFailure> {
+        let is_new = incidents::acknowledge_as_seen(self, incident, who, seen, now).await?;
+        if is_new {
+            let kept =
+                "INSERT INTO acknowledged_as_seen (incident, at) VALUES ($1, $2) ON CONFLICT (incident) DO UPDATE SET at = excluded.at";
+            sqlx::query(kept).bind(incident).bind(seen.map_or(now, |seen| seen.min(now)).0).execute(&self.writer).await?;
+        }
+        Ok(is_new)
     }
 
     /// As [`Store::mute`], in memory.
@@ -38,10 +60,14 @@ impl Store {
 /// Who has acknowledged what, and what is muted. Comes after the incidents of the memory and before their history, and before the audit
 /// log of the memory.
 pub(super) async fn write(transaction: &mut Transaction<'_, Any>, memory: &AnyPool) -> Result<(), sqlx::Error> {
-    let statement = "SELECT id, acknowledged, acknowledged_by FROM incident WHERE acknowledged IS NOT NULL ORDER BY acknowledged, id";
+    let statement = "SELECT id, acknowledged, acknowledged_by, \
+                     COALESCE((SELECT at FROM acknowledged_as_seen WHERE incident = incident.id AND at < acknowledged), acknowledged) \
+                     FROM incident WHERE acknowledged IS NOT NULL ORDER BY acknowledged, id";
     for row in sqlx::query(statement).fetch_all(memory).await? {
-        let (id, at, who): (String, i64, Option<String>) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        acknowledge(transaction, &id, &who.unwrap_or_default(), Moment(at)).await?;
+        let (id, at, who, seen): (String, i64, Option<String>, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
+        if !is_another_since(transaction, &id, Moment(seen)).await? {
+            acknowledge(transaction, &id, &who.unwrap_or_default(), Moment(at)).await?;
+        }
     }
     // Whoever has said something else later, elsewhere, is right: the audit log knows.
     let later = "SELECT 1 FROM audit WHERE action = 'mute' AND subject = $2 AND at > $3 AND COALESCE(outcome, 'done') = 'done'";
@@ -53,11 +79,9 @@ pub(super) async fn write(transaction: &mut Transaction<'_, Any>, memory: &AnyPo
     Ok(())
 }
 
-/// If nobody has acknowledged it before, and it has not become more severe since. A changed contract that is still open is what they have
-/// taken for good.
+/// If nobody has acknowledged it before. A changed contract that is still open is what they have taken for good.
 async fn acknowledge(transaction: &mut Transaction<'_, Any>, incident: &str, who: &str, at: Moment) -> Result<(), sqlx::Error> {
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 WHERE id = $3 AND acknowledged IS NULL \
-         AND NOT EXISTS (SELECT 1 FROM incident_event raised WHERE raised.incident = $3 AND raised.kind = 'raised' AND raised.at >= $1) \
          RETURNING subject, class, resolved";
     let query = sqlx::query(statement).bind(at.0).bind(who).bind(incident);
     let Some(row) = query.fetch_optional(&mut **transaction).await? else { return Ok(()) };
@@ -73,7 +97,6 @@ async fn acknowledge(transaction: &mut Transaction<'_, Any>, incident: &str, who
 mod tests {
     use super::*;
     use crate::store::audit::AuditEvent;
-    use crate::store::incidents;
     use crate::store::silences::Silence;
 
     const NOW: Moment = Moment(1_000_000);
@@ -158,6 +181,26 @@ mod tests {
         assert!(incidents::acknowledge(&memory, "i", "bob", WRITTEN).await.unwrap());
         write_twice(&store, &memory).await;
         assert_eq!(texts(&store, acknowledged).await, ["bob"]);
+    }
+
+    #[tokio::test]
+    async fn who_acknowledges_late_what_something_was_before_does_not_acknowledge_what_it_is() {
+        const RAISED: &str = "INSERT INTO incident_event (incident, at, kind, text) VALUES ('i', 1060000, 'raised', 'from notify to page')";
+        let acknowledged = "SELECT COALESCE(acknowledged_by, 'nobody') FROM incident WHERE id = 'i'";
+        for (seen, expected) in [(Some(NOW), "nobody"), (Some(LATER), "nobody"), (Some(WRITTEN), "ann"), (None, "ann")] {
+            // Only the database knows that it was raised, and somebody acknowledges it in memory, afterwards.
+            let (store, memory) = both().await;
+            run(&store, RAISED).await;
+            assert!(memory.acknowledge_in_memory("i", "ann", seen, WRITTEN).await.unwrap());
+            write_twice(&store, &memory).await;
+            assert_eq!(texts(&store, acknowledged).await, [expected], "{seen:?}");
+            // The memory knows of it, too.
+            let (store, memory) = both().await;
+            run(&memory, RAISED).await;
+            assert_eq!(memory.acknowledge_in_memory("i", "ann", seen, WRITTEN).await.unwrap(), expected == "ann", "{seen:?}");
+            write_twice(&store, &memory).await;
+            assert_eq!(texts(&store, acknowledged).await, [expected], "{seen:?}");
+        }
     }
 
     #[tokio::test]

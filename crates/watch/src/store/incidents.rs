@@ -140,6 +140,11 @@ const WITHHELD: &str = "withheld";
 /// anew, and escalation counts from what is told of it then.
 const RAISED: &str = "raised";
 
+/// The event of an incident that is something else now, and of a storm that has grown.
+const CHANGED: &str = "changed";
+/// The event of a group that has a part more.
+const JOINED: &str = "joined";
+
 /// What is to be opened.
 struct Opening<'a> {
     subject: &'a str,
@@ -331,7 +336,7 @@ impl<'a> IncidentContext<'a> {
         let statement = "UPDATE incident SET severity = $1, title = $2, detail = $3, evidence = COALESCE($4, evidence) WHERE id = $5";
         let query = sqlx::query(statement).bind(severity.word()).bind(title).bind(detail).bind(opening.evidence).bind(&id);
         query.execute(&mut **transaction).await?;
-        self.note(transaction, &id, if severity > known { "escalated" } else { "changed" }, opening.title).await?;
+        self.note(transaction, &id, if severity > known { "escalated" } else { CHANGED }, opening.title).await?;
         self.raise(transaction, &id, known, severity).await?;
         let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
         let raised = UnsentIncident { id: &id, target: opening.subject, class: opening.class, severity, since, opened };
@@ -352,11 +357,9 @@ impl<'a> IncidentContext<'a> {
         }
         let statement = "UPDATE incident SET acknowledged = NULL, acknowledged_by = NULL WHERE id = $1 AND acknowledged IS NOT NULL";
         let was_acknowledged = sqlx::query(statement).bind(incident).execute(&mut **transaction).await?.rows_affected() > 0;
-        if was_acknowledged || before == Severity::Notify {
-            let again = if was_acknowledged { ": it has to be acknowledged again" } else { "" };
-            self.note(transaction, incident, RAISED, &format!("from {before} to {severity}{again}")).await?;
-        }
-        Ok(())
+        let again = if was_acknowledged { ": it has to be acknowledged again" } else { "" };
+        let kind = if was_acknowledged || before == Severity::Notify { RAISED } else { CHANGED };
+        self.note(transaction, incident, kind, &format!("from {before} to {severity}{again}")).await
     }
 
     /// Nothing if one of its class is open already.
@@ -647,7 +650,29 @@ pub(crate) async fn is_group_quiet(
 /// # Errors
 /// The database refused.
 pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
+    acknowledge_as_seen(store, incident, who, None, now).await
+}
+
+/// As [`acknowledge`], by somebody who knew what it was at that moment: false also if it has become something else since.
+///
+/// # Errors
+/// The database refused.
+pub async fn acknowledge_as_seen(
+    store: &Store,
+    incident: &str,
+    who: &str,
+    seen: Option<Moment>,
+    now: Moment,
+) -> Result<bool, StoreFailure> {
     let mut transaction = store.begin().await?;
+    // Whoever raises it has done so, or waits: what the next statement sees of its history is all that there is.
+    let locked = format!("SELECT id FROM incident WHERE id = $1 {}", store.dialect.lock());
+    sqlx::query(sqlx::AssertSqlSafe(locked)).bind(incident).fetch_optional(&mut *transaction).await?;
+    if let Some(seen) = seen
+        && is_another_since(&mut transaction, incident, seen).await?
+    {
+        return Ok(false);
+    }
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
     let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);
@@ -658,6 +683,15 @@ pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) 
     }
     transaction.commit().await?;
     Ok(true)
+}
+
+/// Whether an incident became something else at that moment or later: more severe, another change of a contract, or a group with one part
+/// more. Whoever acknowledged what it was before has not acknowledged what it is. A storm that grows stays the same one.
+pub(super) async fn is_another_since(transaction: &mut Transaction<'_, Any>, incident: &str, seen: Moment) -> Result<bool, sqlx::Error> {
+    let statement = "SELECT count(*) FROM incident_event JOIN incident ON incident.id = incident_event.incident \
+                     WHERE incident.id = $1 AND at >= $2 AND (kind IN ($3, $4) OR (kind = $5 AND class <> 'storm'))";
+    let query = sqlx::query_scalar::<_, i64>(statement).bind(incident).bind(seen.0).bind(RAISED).bind(JOINED).bind(CHANGED);
+    Ok(query.fetch_one(&mut **transaction).await? > 0)
 }
 
 /// The contract that a target has now is the one that it is to have. A database in memory that does not know the target leaves that to

@@ -34,6 +34,8 @@ pub(super) enum Decision<'a> {
     Acknowledge {
         incident: &'a str,
         who: &'a str,
+        /// As of when they knew what it was; nothing if they look at it now.
+        seen: Option<Moment>,
     },
     Mute {
         target: &'a str,
@@ -124,6 +126,7 @@ impl State {
 
     async fn decide_in_memory(&self, memory: &Store, decision: Decision<'_>) -> Result<Decided, StoreFailure> {
         let is_done = match decision {
+            Decision::Acknowledge { incident, who, seen } => memory.acknowledge_in_memory(incident, who, seen, self.now()).await?,
             Decision::Mute { target, until } => memory.mute_in_memory(target, until, self.now()).await.map(|()| true)?,
             // What was taken before the database failed is known there only, if it can be read.
             Decision::TakeCall { id } if self.store.has_taken_call(id).await.unwrap_or(false) => false,
@@ -143,7 +146,7 @@ impl Decision<'_> {
         match self {
             Self::WriteDown { entry, event } => store.write_down_as(entry, &event, now).await.map(|()| true),
             Self::WriteOutcome { entry, outcome, .. } => store.write_outcome(entry, outcome).await,
-            Self::Acknowledge { incident, who } => incidents::acknowledge(store, incident, who, now).await,
+            Self::Acknowledge { incident, who, seen } => incidents::acknowledge_as_seen(store, incident, who, seen, now).await,
             Self::Mute { target, until } => store.mute(target, until).await,
             Self::Silence { id, silence } => store.silence_as(id, silence).await.map(|()| true),
             Self::EndSilence { id } => store.end_silence(id, now).await,

@@ -37,6 +37,8 @@ struct Call {
 struct Acknowledgement {
     incident: String,
     who: String,
+    /// As of when they knew what it was.
+    seen: Option<Moment>,
 }
 
 /// Why a call is not taken.
@@ -84,7 +86,7 @@ pub(super) async fn take(
 }
 
 async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Result<Response, StoreFailure> {
-    let Some(Acknowledgement { incident, who }) = &call.acknowledges else { return Ok("nothing to do\n".into_response()) };
+    let Some(Acknowledgement { incident, who, seen }) = &call.acknowledges else { return Ok("nothing to do\n".into_response()) };
     let Some(row) = state.incident(incident).await? else {
         // Another monitor may have this channel, too.
         return Ok("no such incident\n".into_response());
@@ -93,25 +95,44 @@ async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Re
     if !state.decide(Decision::TakeCall { id: &id }).await?.is_done {
         return Ok((StatusCode::CONFLICT, "already received\n").into_response());
     }
-    let done = acknowledge(state, call.via, &row.id, who, now).await;
+    let done = acknowledge(state, call.via, &row.id, who, *seen, now).await;
     if done.is_err() {
         // If that fails as well, somebody has to acknowledge again.
         let _ = state.decide(Decision::GiveBackCall { id: &id }).await;
     }
-    let is_new = done?;
+    let refusal = done?;
     let _ = state.bell.send(row.subject);
-    Ok(if is_new { "acknowledged\n" } else { "it is resolved or already acknowledged\n" }.into_response())
+    Ok(format!("{}\n", refusal.unwrap_or("acknowledged")).into_response())
 }
 
-async fn acknowledge(state: &State, via: &'static str, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
+/// Why it was not acknowledged, if so.
+async fn acknowledge(
+    state: &State,
+    via: &'static str,
+    incident: &str,
+    who: &str,
+    seen: Option<Moment>,
+    now: Moment,
+) -> Result<Option<&'static str>, StoreFailure> {
     let (entry, who_there) = (&audit::new_id(now), format!("{who} ({via})"));
     let event = AuditEvent { who, via, action: "acknowledge", subject: incident };
     state.decide(Decision::WriteDown { entry, event }).await?;
-    let is_new = state.decide(Decision::Acknowledge { incident, who: &who_there }).await?.is_done;
-    let outcome = if is_new { "done" } else { "refused: it is resolved or already acknowledged" };
+    let is_new = state.decide(Decision::Acknowledge { incident, who: &who_there, seen }).await?.is_done;
+    let refusal = match is_new {
+        true => None,
+        false if is_waiting(state, incident).await => Some("it has changed since: acknowledge it as it is now"),
+        false => Some("it is resolved or already acknowledged"),
+    };
+    let outcome = refusal.map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
     // That somebody tried is written down already.
-    let _ = state.decide(Decision::WriteOutcome { entry, event, outcome }).await;
-    Ok(is_new)
+    let _ = state.decide(Decision::WriteOutcome { entry, event, outcome: &outcome }).await;
+    Ok(refusal)
+}
+
+/// Whether an incident is still to be acknowledged.
+async fn is_waiting(state: &State, incident: &str) -> bool {
+    let found = state.incident(incident).await.ok().flatten();
+    found.is_some_and(|found| found.resolved.is_none() && found.acknowledged.is_none())
 }
 
 /// A webhook of V3. While a secret is replaced there are several signatures of which one is right.
@@ -130,6 +151,8 @@ fn of_pagerduty(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) 
     if now.since(occurred) > DAY || occurred > now + DAY {
         return Err(HookRejection::Old);
     }
+    // A clock that is ahead of ours has not seen what is to come.
+    let seen = Some(occurred.min(now));
     // What our own messages do there is done by a service, and nobody has acknowledged anything by that.
     let agent = &event["agent"];
     let is_person = agent["type"].as_str() == Some("user_reference");
@@ -137,6 +160,7 @@ fn of_pagerduty(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) 
     let acknowledges = event["data"]["incident_key"].as_str().filter(|_| does).map(|incident| Acknowledgement {
         incident: incident.to_owned(),
         who: name(agent["summary"].as_str().or_else(|| agent["id"].as_str())),
+        seen,
     });
     Ok(Call { id: id.to_owned(), via: "pagerduty", acknowledges })
 }
@@ -159,11 +183,21 @@ fn of_slack(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> R
     let mut actions = payload["actions"].as_array().into_iter().flatten().filter(|_| payload["type"].as_str() == Some("block_actions"));
     let pressed = actions.find(|action| action["action_id"].as_str() == Some(ACKNOWLEDGE)).and_then(|action| action["value"].as_str());
     let user = &payload["user"];
-    let acknowledges = pressed.map(|incident| Acknowledgement {
-        incident: incident.to_owned(),
-        who: name(["name", "username", "id"].into_iter().find_map(|key| user[key].as_str())),
+    let acknowledges = pressed.map(|pressed| {
+        // A button of an earlier version does not say when it was made. The message has the time at which Slack took it.
+        let (incident, seen) = match pressed.split_once(' ') {
+            Some((incident, seen)) => (incident, seen.parse::<i64>().ok().map(Moment)),
+            None => (pressed, taken_at(payload["message"]["ts"].as_str().or_else(|| payload["container"]["message_ts"].as_str()))),
+        };
+        let who = name(["name", "username", "id"].into_iter().find_map(|key| user[key].as_str()));
+        Acknowledgement { incident: incident.to_owned(), who, seen: seen.map(|seen| seen.min(now)) }
     });
     Ok(Call { id: hex.to_ascii_lowercase(), via: "slack", acknowledges })
+}
+
+/// The second of the time of a message, as Slack writes it: `1548261231.000200`.
+fn taken_at(time: Option<&str>) -> Option<Moment> {
+    time?.split('.').next()?.parse::<i64>().ok()?.checked_mul(1_000).map(Moment)
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {

@@ -197,14 +197,7 @@ impl Data {
             .await
             .unwrap();
         for (at, kind, text) in [(29, "opened", "three probes failed in a row"), (28, "sent", "by pager")] {
-            sqlx::query("INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, $3, $4)")
-                .bind(id)
-                .bind(NOW.0 - at * MINUTE)
-                .bind(kind)
-                .bind(text)
-                .execute(&self.pool)
-                .await
-                .unwrap();
+            self.event(id, at, kind, text).await;
         }
         let query = "INSERT INTO outbox (id, incident, kind, route, created, due, attempts, delivered, delivered_by, last_error) VALUES ($1, $2, $3, '[]', $4, $4, $5, $6, $7, $8)";
         for (number, kind, delivered, error) in [(1, "trigger", Some(NOW.0 - 28 * MINUTE), None), (2, "reminder", None, Some("HTTP 503"))] {
@@ -221,6 +214,13 @@ impl Data {
                 .await
                 .unwrap();
         }
+    }
+
+    /// A line of the history of an incident, so many minutes ago.
+    pub(crate) async fn event(&self, incident: &str, minutes: i64, kind: &str, text: &str) {
+        let query = "INSERT INTO incident_event (incident, at, kind, text) VALUES ($1, $2, $3, $4)";
+        let at = NOW.0 - minutes * MINUTE;
+        sqlx::query(query).bind(incident).bind(at).bind(kind).bind(text).execute(&self.pool).await.unwrap();
     }
 
     /// What a probe saw that was refused by a server with a foul mouth.

@@ -1,7 +1,7 @@
 //! Targets that share a tag by which their route groups them are told together: the first one opens an incident of the group, whose
 //! page waits a little for others, and whoever comes later updates it. Those of the single targets are its parts.
 
-use super::{IncidentContext, Opening, UnsentIncident, in_json};
+use super::{IncidentContext, JOINED, Opening, UnsentIncident, in_json};
 use crate::config::{Config, Route};
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
@@ -42,7 +42,7 @@ pub(super) async fn join(
             add(transaction, &group, unsent.id).await?;
             let parts = refresh(transaction, context, &group, tag).await?;
             let title = parts.iter().find(|part| part.subject == unsent.target).map_or("", |part| part.title.as_str());
-            context.note(transaction, &group, "joined", title).await?;
+            context.note(transaction, &group, JOINED, title).await?;
             raise(transaction, context, &group, severity, severity.max(unsent.severity)).await?;
             update(transaction, context, &group, &channels, route).await?;
             context.note(transaction, unsent.id, "grouped", &format!("grouped with other incidents of {tag}")).await?;

@@ -2,7 +2,7 @@
 //! incident, and one page.
 
 use super::group::first_of;
-use super::{IncidentContext, Opening, ROWS, Subject, Turn, UnsentIncident, dependency};
+use super::{CHANGED, IncidentContext, Opening, ROWS, Subject, Turn, UnsentIncident, dependency};
 use crate::config::Config;
 use crate::incident::{Class, Detail, Severity};
 use crate::maintenance;
@@ -189,7 +189,7 @@ pub(super) async fn tell_of_more(
     let query = sqlx::query("UPDATE incident SET detail = $1 WHERE id = $2");
     let detail = serde_json::to_string(&detail).expect("a detail has text keys only");
     query.bind(detail).bind(storm).execute(&mut **transaction).await?;
-    context.note(transaction, storm, "changed", &text).await?;
+    context.note(transaction, storm, CHANGED, &text).await?;
     // What was written just now is sent with what stands there now.
     let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger' AND recipients IS NULL AND created < $2 ORDER BY id";
     let told: Vec<String> = sqlx::query_scalar(statement).bind(storm).bind(context.now.0).fetch_all(&mut **transaction).await?;

@@ -166,7 +166,7 @@ pub(in crate::web) async fn acknowledge(
         Err(failure) => return Err(failure.into()),
     };
     let id = incident.id;
-    let decided = state.decide(Decision::Acknowledge { incident: &id, who: &identity.name }).await?;
+    let decided = state.decide(Decision::Acknowledge { incident: &id, who: &identity.name, seen: None }).await?;
     if !decided.is_done {
         let problem = "it is resolved or already acknowledged";
         return Err(ApiError::new(StatusCode::CONFLICT, "conflict", problem, "nothing to do"));

@@ -11,6 +11,7 @@ use crate::web::guard::Identity;
 use crate::web::known::UNREAD_INCIDENT;
 use crate::web::shown::{self, Html, Mark};
 use askama::Template;
+use axum::body::Bytes;
 use axum::extract::{Extension, Path, Query, State as Shared};
 use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
@@ -87,6 +88,8 @@ struct Page {
     events: Vec<Event>,
     messages: Vec<Message>,
     may_acknowledge: bool,
+    /// When the page was made, in milliseconds.
+    seen: i64,
     diagnoses: Vec<Diagnosis>,
     proof: Option<Proof>,
     evidence: Option<String>,
@@ -198,6 +201,7 @@ fn page_of(
             .map(|event| Event { at: shown::at(event.at), kind: shown::plain(&event.kind), text: shown::plain(&event.text) })
             .collect(),
         messages: deliveries.iter().map(|delivery| message(delivery, now)).collect(),
+        seen: now.0,
         may_acknowledge: resolved.is_none() && acknowledged.is_none() && identity.role >= crate::role::Role::Operator,
         diagnoses,
         proof,
@@ -224,6 +228,7 @@ pub(in crate::web) async fn acknowledge(
     Shared(state): Shared<State>,
     Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
+    body: Bytes,
 ) -> Result<Redirect, Fault> {
     let incident = match state.incident(&id).await {
         Ok(found) => found.ok_or(Fault::NotFound("incident"))?,
@@ -233,9 +238,11 @@ pub(in crate::web) async fn acknowledge(
         }
         Err(failure) => return Err(failure.into()),
     };
-    // Two people at once: the first one counts, and the page shows who it was.
+    // Two people at once: the first one counts, and the page shows who it was. It also shows what became of it meanwhile.
     let id = incident.id;
-    state.decide(Decision::Acknowledge { incident: &id, who: &identity.name }).await?;
+    // When the page was made that the button stands on.
+    let seen = url::form_urlencoded::parse(&body).find(|(name, _)| name == "seen").and_then(|(_, value)| value.parse::<i64>().ok());
+    state.decide(Decision::Acknowledge { incident: &id, who: &identity.name, seen: seen.map(Moment) }).await?;
     let _ = state.bell.send(incident.subject);
     Ok(Redirect::to(&format!("/incidents/{}", shown::segment(&id))))
 }
