@@ -303,6 +303,10 @@ fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
         (&["silence", "watch.yaml", "--name", "SHOP-EU", "--tag", "paid", "--reason", "x"], "no target has a name that matches `SHOP-EU`"),
         (&["silence", "watch.yaml", "--name", "shop-*", "--tag", "payd", "--reason", "x"], "no target has a tag that matches `payd`"),
         (&["mute", "watch.yaml", "shop-ue"], "did you mean `shop-eu`?"),
+        (&["mute", "watch.yaml", "shop-eu", "--for", "0"], "`0` is zero"),
+        (&["mute", "watch.yaml", "shop-eu", "--for", "3600"], "has no unit"),
+        (&["silence", "watch.yaml", "--name", "*", "--reason", "x", "--for", "0"], "`0` is zero"),
+        (&["deploy", "watch.yaml", "shop-eu", "--for", "200h"], "a week is the longest"),
         (&["unsilence", "watch.yaml", "nothing"], "no active silence `nothing`"),
         (&["statsu", "watch.yaml"], "did you mean `mcproof watch status`?"),
         (&["statsu"], "did you mean `mcproof watch status`?"),
@@ -327,6 +331,14 @@ fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
     assert_eq!(pager.kinds(), Vec::<String>::new());
     let incidents: Value = serde_json::from_str(&watch(&["incidents", "watch.yaml", "--json"]).stdout).unwrap();
     assert_eq!(incidents["incidents"][0]["subject"], "shop-eu", "it is written down");
+    // Whoever looks sees why nobody is told.
+    assert!(incidents["incidents"][0]["quiet"].as_str().unwrap().starts_with("silenced until "), "{incidents}");
+    assert!(watch(&["incidents", "watch.yaml"]).stdout.contains("open, silenced until "));
+    assert_eq!(watch(&["mute", "watch.yaml", "shop-eu", "--for", "48h"]).code, Some(0));
+    let status = watch(&["status", "watch.yaml"]);
+    assert!(status.code == Some(1) && status.stdout.contains("down, muted until "), "{}", status.stdout);
+    assert_eq!(watch(&["mute", "watch.yaml", "shop-eu", "--off"]).code, Some(0));
+    assert!(watch(&["status", "watch.yaml"]).stdout.contains("down, silenced until "));
     assert_eq!(watch(&["unsilence", "watch.yaml", &id]).code, Some(0));
     let listed = watch(&["silences", "watch.yaml"]);
     assert_eq!((listed.stdout.as_str(), listed.stderr.as_str()), ("", "no active silences\n"));

@@ -15,6 +15,7 @@ pub(crate) struct Planned {
     targets: Vec<String>,
     tags: Vec<String>,
     kind: Kind,
+    pub(crate) ends: Moment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,15 @@ enum Kind {
 }
 
 impl Planned {
-    fn means(&self, target: &str, tags: &[String]) -> bool {
+    /// What it is, as something that a target is.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.kind {
+            Kind::Work => "under maintenance",
+            Kind::Silence => "silenced",
+        }
+    }
+
+    pub(crate) fn means(&self, target: &str, tags: &[String]) -> bool {
         match self.kind {
             Kind::Work => means(&self.targets, &self.tags, target, tags),
             Kind::Silence => {
@@ -40,14 +49,16 @@ impl Planned {
 
 pub(crate) async fn announced(connection: &mut AnyConnection, now: Moment) -> Result<Vec<Planned>, sqlx::Error> {
     let statements = [
-        (Kind::Work, "SELECT targets, tags FROM maintenance WHERE starts <= $1 AND ends > $1"),
-        (Kind::Silence, "SELECT names, tags FROM silence WHERE starts <= $1 AND ends > $1"),
+        (Kind::Work, "SELECT targets, tags, ends FROM maintenance WHERE starts <= $1 AND ends > $1"),
+        (Kind::Silence, "SELECT names, tags, ends FROM silence WHERE starts <= $1 AND ends > $1"),
     ];
     let list = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap_or_default();
     let mut all = Vec::new();
     for (kind, statement) in statements {
-        let rows: Vec<(String, String)> = sqlx::query_as(statement).bind(now.0).fetch_all(&mut *connection).await?;
-        all.extend(rows.iter().map(|(targets, tags)| Planned { targets: list(targets), tags: list(tags), kind }));
+        let rows: Vec<(String, String, i64)> = sqlx::query_as(statement).bind(now.0).fetch_all(&mut *connection).await?;
+        let planned =
+            |(targets, tags, ends): &(String, String, i64)| Planned { targets: list(targets), tags: list(tags), kind, ends: Moment(*ends) };
+        all.extend(rows.iter().map(planned));
     }
     Ok(all)
 }

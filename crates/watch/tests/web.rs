@@ -604,6 +604,10 @@ fn silences_are_made_and_ended(dashboard: &Dashboard) {
     };
     assert_eq!(send("/silences", "names=&tags=&reason=x&minutes=5").status, 422, "nobody is meant");
     assert_eq!(send("/silences", "names=svc-*&tags=&reason=+&minutes=5").status, 422, "no reason");
+    for path in ["/silences", "/maintenance", "/targets/svc-0001/mute", "/targets/svc-0001/deploys"] {
+        let refused = send(path, "names=svc-*&tags=&reason=x&name=x&starts=&targets=&minutes=86401");
+        assert!(refused.status == 422 && refused.body.contains("use 1 to 86400 minutes"), "{path}: {}", refused.body);
+    }
     let refused = send("/silences", "names=svc-*%2C+other&tags=billing&reason=%3Cb%3Emoving&minutes=90");
     assert!(refused.status == 422 && refused.body.contains("no target has a name that matches `other`"), "{}", refused.body);
     assert_eq!(send("/silences", "names=svc-*%2C+other&tags=billing&future=yes&reason=%3Cb%3Emoving&minutes=90").status, 303);
@@ -623,6 +627,7 @@ fn silences_are_made_and_ended(dashboard: &Dashboard) {
         (json!({ "names": ["*"], "reason": "", "minutes": 5 }), "the reason is missing"),
         (json!({ "reason": "x", "minutes": 5 }), "the silence matches no targets"),
         (json!({ "names": ["*"], "reason": "x", "minutes": 0 }), "`minutes` is out of range: 0"),
+        (json!({ "names": ["*"], "reason": "x", "minutes": 5, "starts": "2026-11-20T00:00:00Z" }), "the silence is over already"),
         (json!({ "names": ["svc-000l"], "reason": "x", "minutes": 5 }), "no target has a name that matches `svc-000l`"),
         (json!({ "tags": ["biling"], "reason": "x", "minutes": 5 }), "no target has a tag that matches `biling`"),
     ] {

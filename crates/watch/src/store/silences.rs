@@ -1,9 +1,11 @@
 //! Silences: of targets with some name or tag nobody is told for some time, because somebody said so, and why.
 
+use super::read::TargetRow;
 use super::{Store, StoreFailure, ids};
+use crate::maintenance;
 use crate::moment::Moment;
 use mcproof_analysis::did_you_mean;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::NoContext;
 
 /// What somebody wants to hear nothing of.
@@ -183,6 +185,24 @@ impl Store {
             SilenceRow { id, silence: Silence { names: list(&names), tags: list(&tags), author, reason, starts, ends } }
         };
         Ok(rows.into_iter().map(row).collect())
+    }
+}
+
+impl Store {
+    /// Of which targets nobody is told now, and how long: `muted until …`, `silenced until …`, `under maintenance until …`, the one that
+    /// lasts longest. What the configuration plans is not known here.
+    ///
+    /// # Errors
+    /// The database does not respond.
+    pub async fn quiet(&self, now: Moment) -> Result<BTreeMap<String, String>, StoreFailure> {
+        let planned = maintenance::announced(&mut *self.pool.acquire().await?, now).await?;
+        let why = |target: &TargetRow| {
+            let muted = (target.muted_until > now).then_some((target.muted_until, "muted"));
+            let planned = planned.iter().filter(|planned| planned.means(&target.name, &target.tags));
+            let (until, how) = planned.map(|planned| (planned.ends, planned.word())).chain(muted).max()?;
+            Some((target.name.clone(), format!("{how} until {until}")))
+        };
+        Ok(self.targets().await?.iter().filter_map(why).collect())
     }
 }
 

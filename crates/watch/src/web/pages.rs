@@ -13,8 +13,8 @@ pub(super) mod status;
 pub(super) mod target;
 pub(super) mod tokens;
 
-use super::State;
 use super::guard::Identity;
+use super::{LONGEST, State};
 use crate::moment::Moment;
 use crate::role::Role;
 use crate::store::StoreFailure;
@@ -24,6 +24,13 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// As long as somebody says in a form.
+fn lasting(minutes: u32) -> Result<Duration, Fault> {
+    let refuse = || Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("the duration is out of range: use 1 to {LONGEST} minutes"));
+    (1..=LONGEST).contains(&minutes).then(|| Duration::from_secs(u64::from(minutes) * 60)).ok_or_else(refuse)
+}
 
 /// What is around every page.
 pub(super) struct Chrome {

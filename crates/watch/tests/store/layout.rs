@@ -214,6 +214,12 @@ pub(crate) async fn nobody_is_told_of_what_is_silenced_until_it_ends(address: St
         store.commit(&finished, &config, now).await.unwrap();
         now = now + MINUTE / 4;
     }
+    store.mute("shop-us", START + MINUTE * 90).await.unwrap();
+    let quiet = store.quiet(now).await.unwrap();
+    let expected = [("shop-eu", "silenced", 10), ("shop-us", "muted", 90)];
+    assert_eq!(quiet, expected.map(|(name, how, minutes)| (name.to_owned(), format!("{how} until {}", START + MINUTE * minutes))).into());
+    assert_eq!(store.quiet(START + MINUTE * 90).await.unwrap(), [].into());
+    store.mute("shop-us", Moment(0)).await.unwrap();
     let told = || rows(&address, "SELECT incident.subject FROM outbox JOIN incident ON incident.id = outbox.incident ORDER BY 1");
     assert_eq!(rows(&address, "SELECT subject FROM incident ORDER BY 1").await, [["other"], ["shop-eu"], ["shop-us"]]);
     assert_eq!(told().await, [["other"]]);

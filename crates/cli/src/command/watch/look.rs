@@ -115,7 +115,8 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
         let inconclusive = store.inconclusive(Moment::default()).await.map_err(|failure| of_store(&failure))?;
         let is_target = |incident: &IncidentRow| targets.iter().any(|target| target.name == incident.subject);
-        let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, &inconclusive, now)).collect();
+        let quiet = store.quiet(now).await.map_err(|failure| of_store(&failure))?;
+        let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, &inconclusive, &quiet, now)).collect();
         // Nobody may have it in the file that is in use.
         let mut unmonitored = reading::targets(&arguments.config);
         unmonitored.retain(|name| !targets.iter().any(|target| target.name == *name));
@@ -160,8 +161,10 @@ pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure>
     with_store(&arguments.config, &arguments.kept, async |store, now| {
         let which = if arguments.all { Which::All } else { Which::Open };
         let incidents = store.incidents(which, None, MOST).await.map_err(|failure| of_store(&failure))?;
+        let quiet = store.quiet(now).await.map_err(|failure| of_store(&failure))?;
+        let is_quiet = |incident: &IncidentRow| quiet.get(&incident.subject).filter(|_| incident.resolved.is_none()).map(String::as_str);
         if arguments.json {
-            let incidents: Vec<Value> = incidents.iter().map(incident).collect();
+            let incidents: Vec<Value> = incidents.iter().map(|row| with_quiet(incident(row), is_quiet(row))).collect();
             output::show(&format!("{:#}\n", json!({ "incidents": incidents })))?;
         } else if incidents.is_empty() {
             output::talk(if arguments.all { "no incidents\n" } else { "no open incidents\n" });
@@ -171,10 +174,10 @@ pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure>
                     (Some(_), _) if incident.detail.is_unmonitored => "no longer monitored".to_owned(),
                     (Some(resolved), _) => format!("resolved after {}", span(resolved.since(incident.since))),
                     (None, Some(who)) => format!("acknowledged by {}", escape(who)),
-                    (None, None) => match &incident.detail.because_of {
-                        Some(cause) => format!("open, because of {}", escape(cause)),
-                        None => "open".to_owned(),
-                    },
+                    (None, None) => {
+                        let cause = incident.detail.because_of.as_ref().map(|cause| format!(", because of {}", escape(cause)));
+                        format!("open{}{}", cause.unwrap_or_default(), after_comma(is_quiet(incident)))
+                    }
                 };
                 [
                     incident.id.clone(),
@@ -198,17 +201,26 @@ struct Seen<'a> {
     incident: Option<&'a IncidentRow>,
     /// Why the last probe says nothing about it.
     inconclusive: Option<&'a str>,
+    /// Why nobody is told of it, and until when.
+    quiet: Option<&'a str>,
     is_stale: bool,
 }
 
 impl<'a> Seen<'a> {
-    fn of(target: &'a TargetRow, open: &'a [IncidentRow], inconclusive: &'a BTreeMap<String, String>, now: Moment) -> Self {
+    fn of(
+        target: &'a TargetRow,
+        open: &'a [IncidentRow],
+        inconclusive: &'a BTreeMap<String, String>,
+        quiet: &'a BTreeMap<String, String>,
+        now: Moment,
+    ) -> Self {
         let every = Duration::from_millis(target.every.unsigned_abs());
         let newest = target.last_result.max(target.since);
         // What is still to come was written by a clock that has been set back since.
         let is_stale = newest > now + every || now.since(newest) > every * BLIND_AFTER + GRACE;
         let incident = open.iter().filter(|incident| incident.subject == target.name).max_by_key(|incident| incident.severity);
-        Self { target, incident, inconclusive: inconclusive.get(&target.name).map(String::as_str), is_stale }
+        let of_target = |all: &'a BTreeMap<String, String>| all.get(&target.name).map(String::as_str);
+        Self { target, incident, inconclusive: of_target(inconclusive), quiet: of_target(quiet), is_stale }
     }
 
     fn works(&self) -> bool {
@@ -220,7 +232,7 @@ impl<'a> Seen<'a> {
         let stale = if self.is_stale { " (stale)" } else { "" };
         [
             escape(&target.name).into_owned(),
-            format!("{}{stale}", target.availability),
+            format!("{}{stale}{}", target.availability, after_comma(self.quiet)),
             target.surface.to_string(),
             ago(target.since, now),
             if target.last_result == Moment::default() { "never".to_owned() } else { ago(target.last_result, now) },
@@ -236,7 +248,7 @@ impl<'a> Seen<'a> {
 
     fn json(&self) -> Value {
         let target = self.target;
-        json!({
+        let shown = json!({
             "target": target.name,
             "availability": target.availability.word(),
             "contract_state": target.surface.word(),
@@ -246,7 +258,8 @@ impl<'a> Seen<'a> {
             "works": self.works(),
             "inconclusive": self.inconclusive,
             "incident": self.incident.map(incident),
-        })
+        });
+        with_quiet(shown, self.quiet)
     }
 }
 
@@ -266,6 +279,16 @@ fn incident(row: &IncidentRow) -> Value {
         "acknowledged_by": row.acknowledged_by,
         "parent": row.parent,
     })
+}
+
+/// Why nobody is told of it, and until when.
+fn with_quiet(mut shown: Value, quiet: Option<&str>) -> Value {
+    shown["quiet"] = json!(quiet);
+    shown
+}
+
+fn after_comma(quiet: Option<&str>) -> String {
+    quiet.map(|quiet| format!(", {quiet}")).unwrap_or_default()
 }
 
 fn table<const COLUMNS: usize>(titles: [&str; COLUMNS], rows: impl Iterator<Item = [String; COLUMNS]>) -> String {

@@ -6,8 +6,9 @@ use super::{meant, of_store, reading};
 use crate::conversation;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{duration, output, settings, suggest};
+use crate::{output, settings, suggest};
 use mcproof_report::escape;
+use mcproof_suite::{BadDuration, parse_duration};
 use mcproof_watch::clock::Clock;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::store::audit::AuditEvent;
@@ -22,6 +23,8 @@ use tokio::time::sleep;
 
 /// For a database that does not respond.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Of what somebody mutes, silences or announces.
+const SHORTEST: Duration = Duration::from_secs(1);
 /// Between two attempts to open it.
 const REST: Duration = Duration::from_millis(500);
 
@@ -38,8 +41,8 @@ pub(crate) struct DeployArguments {
     /// Expect this contract only: its full hash, as shown on the dashboard. Any other change is still reported
     #[arg(long, value_name = "HASH", value_parser = full_hash)]
     expect: Option<String>,
-    /// Duration, such as 15m or 1h
-    #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = duration::parse)]
+    /// Duration, such as 15m or 1h: from 1s to 168h
+    #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = lasting)]
     lasts: Duration,
     /// Note, shown in the history
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -57,8 +60,8 @@ pub(crate) struct MuteArguments {
     config: PathBuf,
     /// The target to mute
     target: String,
-    /// Duration, such as 30m or 2h
-    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
+    /// Duration, such as 30m or 2h: from 1s to 168h
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = lasting)]
     lasts: Duration,
     /// Unmute the target
     #[arg(long, conflicts_with = "lasts")]
@@ -83,8 +86,8 @@ pub(crate) struct SilenceArguments {
     /// Reason, shown with the silence
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Duration, such as 30m or 2h
-    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration::parse)]
+    /// Duration, such as 30m or 2h: from 1s to 168h
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = lasting)]
     lasts: Duration,
     /// Author [default: $USER]
     #[arg(long, value_name = "NAME")]
@@ -131,6 +134,17 @@ fn full_hash(text: &str) -> Result<String, String> {
         false => {
             Err("a hash is `sha256:` and 64 hexadecimal digits: see `mcproof hash --full --as modern/minimal`, or `legacy/minimal`".into())
         }
+    }
+}
+
+/// As long as somebody says: what is not that is refused. Nothing is without an end, and 0 is no time at all.
+fn lasting(text: &str) -> Result<Duration, String> {
+    let usual = "write how long it lasts, such as 30m or 2h";
+    match parse_duration(text) {
+        Ok(duration) if duration < SHORTEST => Err(format!("`{text}` is shorter than a second; {usual}")),
+        Ok(duration) => Ok(duration),
+        Err(_) if text.trim().trim_matches('0').is_empty() && !text.trim().is_empty() => Err(format!("`{text}` is zero; {usual}")),
+        Err(BadDuration { reason, hint }) => Err(format!("`{text}` {reason}; {hint}")),
     }
 }
 
@@ -330,4 +344,33 @@ async fn known(store: &Store, target: &str) -> Result<(), Failure> {
     let names: Vec<&str> = targets.iter().map(|known| known.name.as_str()).collect();
     let failure = Failure::bad_input("unknown-target", format!("no target `{target}` is watched in this database"));
     Err(failure.hint(suggest::hint(target, &names).unwrap_or_else(|| "start the monitor first".into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_lasts_as_long_as_it_says_or_is_refused() {
+        for (text, expected) in [
+            ("30m", Ok(1_800)),
+            ("48h", Ok(172_800)),
+            ("168h", Ok(604_800)),
+            ("1s", Ok(1)),
+            ("0", Err("`0` is zero; write how long")),
+            ("00", Err("is zero")),
+            ("0s", Err("`0s` is zero")),
+            ("10ms", Err("shorter than a second")),
+            ("169h", Err("a week is the longest")),
+            ("60", Err("`60` has no unit; write 60s")),
+            ("", Err("is not a valid duration")),
+            ("-1h", Err("is not a valid duration")),
+        ] {
+            match (lasting(text), expected) {
+                (Ok(found), Ok(seconds)) => assert_eq!(found, Duration::from_secs(seconds), "{text}"),
+                (Err(said), Err(part)) => assert!(said.contains(part), "{text}: {said}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+    }
 }

@@ -219,6 +219,9 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Body(body): B
     }
     let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));
     let ends = starts + minutes(body.minutes)?;
+    if ends <= now {
+        return Err(ApiError::invalid("the planned work is over already", "check `starts`, or omit it"));
+    }
     let work = Announcement { name: body.name, targets: body.targets, tags: body.tags, starts, ends };
     let id = state.store.announce(&work, now).await?;
     Ok(answer(StatusCode::CREATED, json!({ "id": id, "starts": starts.to_string(), "ends": ends.to_string() })))

@@ -56,6 +56,9 @@ pub(in crate::web) async fn add(
     }
     let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));
     let ends = starts + Duration::from_secs(u64::from(body.minutes) * 60);
+    if ends <= now {
+        return Err(ApiError::invalid("the silence is over already", "check `starts`, or omit it"));
+    }
     let silence = Silence { names: body.names, tags: body.tags, author: identity.name, reason: body.reason, starts, ends };
     if let Some(flaw) = silence.flaw() {
         return Err(ApiError::invalid(flaw.problem, flaw.remedy));

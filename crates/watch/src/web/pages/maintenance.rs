@@ -1,20 +1,19 @@
 //! Planned work: what the configuration says, what was announced, and a form to announce more.
 
-use super::{Chrome, Fault, comma_list, html};
+use super::{Chrome, Fault, comma_list, html, lasting};
 use crate::config::When;
 use crate::moment::Moment;
 use crate::store::operations::Announcement;
+use crate::web::State;
 use crate::web::api::operations::unknown_tag;
 use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
-use crate::web::{LONGEST, State};
 use askama::Template;
 use axum::Form;
 use axum::extract::{Extension, Path, State as Shared};
 use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use serde::Deserialize;
-use std::time::Duration;
 
 #[derive(Template)]
 #[template(path = "maintenance.html")]
@@ -119,8 +118,11 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Form(form): F
         targets: comma_list(&form.targets),
         tags: comma_list(&form.tags),
         starts,
-        ends: starts + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60),
+        ends: starts + lasting(form.minutes)?,
     };
+    if work.ends <= now {
+        return Err(refuse("the planned work is over already: check its start, which is in UTC"));
+    }
     for target in &work.targets {
         if state.store.target(target).await?.is_none() {
             return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("unknown target `{target}`")));

@@ -1,18 +1,17 @@
 //! Silences: which there are, and a form for another one.
 
-use super::{Chrome, Fault, comma_list, html};
+use super::{Chrome, Fault, comma_list, html, lasting};
 use crate::store::silences::{Silence, new_id};
+use crate::web::State;
 use crate::web::decisions::Decision;
 use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
-use crate::web::{LONGEST, State};
 use askama::Template;
 use axum::Form;
 use axum::extract::{Extension, Path, State as Shared};
 use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use serde::Deserialize;
-use std::time::Duration;
 
 #[derive(Template)]
 #[template(path = "silences.html")]
@@ -85,7 +84,7 @@ pub(in crate::web) async fn add(
         author: identity.name,
         reason: form.reason.trim().to_owned(),
         starts: now,
-        ends: now + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60),
+        ends: now + lasting(form.minutes)?,
     };
     if let Some(flaw) = silence.flaw() {
         return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("{}: {}", flaw.problem, flaw.remedy)));

@@ -1,16 +1,16 @@
 //! One target: how it is, how it was, how long it takes, what it promises.
 
-use super::{Chrome, Fault, html};
+use super::{Chrome, Fault, html, lasting};
 use crate::config::TargetKind;
 use crate::incident::Class;
 use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment};
 use crate::state::{Availability, Verdict};
 use crate::store::read::{Bucket, ChangeRow, IncidentRow, ResultRow, TargetRow};
+use crate::web::State;
 use crate::web::chart::{self, Axis};
 use crate::web::decisions::Decision;
 use crate::web::guard::Identity;
 use crate::web::shown::{self, Html, Mark};
-use crate::web::{LONGEST, State};
 use askama::Template;
 use axum::Form;
 use axum::extract::{Extension, Path, Query, State as Shared};
@@ -288,7 +288,7 @@ pub(in crate::web) async fn mute(
     Form(form): Form<Mute>,
 ) -> Result<Redirect, Fault> {
     let now = state.now();
-    let until = if form.minutes == 0 { Moment(0) } else { now + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60) };
+    let until = if form.minutes == 0 { Moment(0) } else { now + lasting(form.minutes)? };
     state.target(&name).await?.ok_or(Fault::NotFound("target"))?;
     if !state.decide(Decision::Mute { target: &name, until }).await?.is_done {
         return Err(Fault::NotFound("target"));
@@ -316,7 +316,7 @@ pub(in crate::web) async fn deploy(
 ) -> Result<Redirect, Fault> {
     let now = state.now();
     state.store.target(&name).await?.ok_or(Fault::NotFound("target"))?;
-    let until = now + Duration::from_secs(u64::from(form.minutes.clamp(1, LONGEST)) * 60);
+    let until = now + lasting(form.minutes)?;
     state.store.announce_deploy(&name, now, until, None, &form.note).await?;
     Ok(Redirect::to(&format!("/targets/{}", shown::segment(&name))))
 }
