@@ -214,9 +214,8 @@ pub fn router(state: State) -> Router {
         .merge(api)
         .layer(from_fn_with_state(state.clone(), guard::admit));
     let jobs = Router::new()
-        .route("/push/{token}", get(push::succeeded).post(push::succeeded))
-        .route("/push/{token}/{word}", get(push::other).post(push::other))
-        .layer(DefaultBodyLimit::max(push::LARGEST));
+        .route("/push/{token}", get(push::succeeded).post(push::succeeded).put(push::succeeded))
+        .route("/push/{token}/{word}", get(push::other).post(push::other).put(push::other));
     let services = Router::new().route("/hooks/{channel}", post(hooks::take)).layer(DefaultBodyLimit::max(hooks::LARGEST));
     // Whoever sends these is known by nothing but a link.
     let subscriptions = Router::new()

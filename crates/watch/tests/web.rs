@@ -779,6 +779,20 @@ fn a_job_reports_in(dashboard: &Dashboard) {
         assert_eq!([found.started, found.succeeded, found.failed].map(|time| time == Some(NOW)), expected, "{method} {path}");
     }
     assert_eq!(reported("svc-0001").message, "disk full");
+    // A failure is one, however much a job says, in whatever bytes, and whatever number its system ends it with.
+    let log = format!("line\0 one{}", "x".repeat(3_000_000));
+    for (method, path) in [("POST", "/push/a-token-of-one-job/fail"), ("PUT", "/push/a-token-of-one-job/3221225477")] {
+        dashboard.runtime.block_on(dashboard.data.run("UPDATE push SET failed = NULL, message = ''"));
+        let answer = dashboard.ask(method, path, &[], &log);
+        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"), "{method} {path}");
+        let found = reported("svc-0001");
+        assert_eq!((found.failed, found.message.as_str()), (Some(NOW), format!("line one{}", "x".repeat(492)).as_str()));
+    }
+    for code in ["256", "-1"] {
+        dashboard.runtime.block_on(dashboard.data.run("UPDATE push SET failed = NULL"));
+        assert_eq!(dashboard.get(&format!("/push/a-token-of-one-job/{code}")).status, 200);
+        assert_eq!(reported("svc-0001").failed, Some(NOW), "{code}");
+    }
     assert_eq!(reported("svc-0002").succeeded, None, "each has its own");
     // A run that has lasted too long is not over because another one begins.
     for (minutes, expected) in [(61, NOW - Duration::from_secs(61 * 60)), (59, NOW)] {

@@ -18,7 +18,8 @@ impl Store {
             Said::Succeeded => "succeeded",
             Said::Failed => "failed",
         };
-        let message: String = message.chars().take(LONGEST).collect();
+        // No text of Postgres has a NUL in it.
+        let message: String = message.chars().filter(|character| *character != '\0').take(LONGEST).collect();
         // Why the run before it failed is still true when the next one begins.
         let said_with = if said == Said::Started { "" } else { ", message = excluded.message" };
         let statement = format!(

@@ -5,36 +5,78 @@ use crate::config::TargetKind;
 use crate::push::Said;
 use crate::store::Store;
 use crate::web::guard::same;
-use axum::body::Bytes;
+use axum::body::{Body, BodyDataStream};
 use axum::extract::{Extension, Path, State as Shared};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
+use std::time::Duration;
+use tokio::time::timeout;
 
-/// Of what a job says beside its report, in bytes.
-pub(super) const LARGEST: usize = 64 * 1024;
+/// Of what a job says beside its report, in bytes: more than is kept of it. The report itself stands in the path.
+const LARGEST: usize = 64 * 1024;
+/// So much more is read, so that whoever sends it hears the response.
+const MOST_THROWN_AWAY: usize = 64 * 1024 * 1024;
+/// For what is kept, and for what is not.
+const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) async fn succeeded(state: Shared<State>, peer: Option<Extension<Peer>>, Path(token): Path<String>, body: Bytes) -> Response {
-    take(state, peer, &token, Said::Succeeded, &body).await
+pub(super) async fn succeeded(state: Shared<State>, peer: Option<Extension<Peer>>, Path(token): Path<String>, body: Body) -> Response {
+    take(state, peer, &token, Said::Succeeded, body).await
 }
 
 pub(super) async fn other(
     state: Shared<State>,
     peer: Option<Extension<Peer>>,
     Path((token, word)): Path<(String, String)>,
-    body: Bytes,
+    body: Body,
 ) -> Response {
-    // As programs tell how they ended.
-    let said = match word.as_str() {
-        "start" => Said::Started,
-        "fail" => Said::Failed,
-        "0" => Said::Succeeded,
-        code if code.parse::<u8>().is_ok() => Said::Failed,
-        _ => return (StatusCode::NOT_FOUND, "use `/start`, `/fail` or the exit code of the job\n").into_response(),
-    };
-    take(state, peer, &token, said, &body).await
+    match said_by(&word) {
+        Some(said) => take(state, peer, &token, said, body).await,
+        None => (StatusCode::NOT_FOUND, "use `/start`, `/fail` or the exit code of the job\n").into_response(),
+    }
 }
 
-async fn take(Shared(state): Shared<State>, peer: Option<Extension<Peer>>, token: &str, said: Said, body: &[u8]) -> Response {
+/// As programs tell how they ended: on Windows with any number of 32 bits, which some print with a sign.
+fn said_by(word: &str) -> Option<Said> {
+    let digits = word.strip_prefix('-').unwrap_or(word);
+    match word {
+        "start" => Some(Said::Started),
+        "fail" => Some(Said::Failed),
+        _ if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) => None,
+        _ if digits.bytes().all(|digit| digit == b'0') => Some(Said::Succeeded),
+        _ => Some(Said::Failed),
+    }
+}
+
+/// What a body begins with. What does not come, or takes too long, is no reason not to hear of the rest.
+async fn beginning(parts: &mut BodyDataStream) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let reading = async {
+        while kept.len() < LARGEST
+            && let Some(Ok(part)) = parts.next().await
+        {
+            kept.extend_from_slice(&part[..part.len().min(LARGEST - kept.len())]);
+        }
+    };
+    // What has come until then is kept.
+    let _ = timeout(PATIENCE, reading).await;
+    kept
+}
+
+/// Most clients look for a response only after they have sent everything.
+async fn throw_away(mut parts: BodyDataStream) {
+    let mut thrown_away = 0;
+    let reading = async {
+        while thrown_away < MOST_THROWN_AWAY
+            && let Some(Ok(part)) = parts.next().await
+        {
+            thrown_away += part.len();
+        }
+    };
+    let _ = timeout(PATIENCE, reading).await;
+}
+
+async fn take(Shared(state): Shared<State>, peer: Option<Extension<Peer>>, token: &str, said: Said, body: Body) -> Response {
     let config = state.config();
     let mut found = None;
     for (name, spec) in &config.targets {
@@ -50,7 +92,9 @@ async fn take(Shared(state): Shared<State>, peer: Option<Extension<Peer>>, token
         }
         return (StatusCode::NOT_FOUND, "unknown job token\n").into_response();
     };
-    let message = String::from_utf8_lossy(body);
+    let mut parts = body.into_data_stream();
+    let body = beginning(&mut parts).await;
+    let message = String::from_utf8_lossy(&body);
     let push = async |store: &Store| {
         let now = state.now();
         if said == Said::Started && expectation.overrun(&store.pushed(name).await?, now).is_some() {
@@ -59,16 +103,45 @@ async fn take(Shared(state): Shared<State>, peer: Option<Extension<Peer>>, token
         store.push(name, said, message.trim(), now).await
     };
     // While another database stands in, jobs are judged by what that knows.
-    let place = state.worker_health.keep_place().await;
-    let pushed = match state.worker_health.stand_in() {
-        Some(Some(memory)) => push(&memory).await,
-        _ => {
-            drop(place);
-            push(&state.store).await
+    let pushed = {
+        let place = state.worker_health.keep_place().await;
+        match state.worker_health.stand_in() {
+            Some(Some(memory)) => push(&memory).await,
+            _ => {
+                drop(place);
+                push(&state.store).await
+            }
         }
     };
+    throw_away(parts).await;
     match pushed {
         Ok(()) => "ok\n".into_response(),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not accept it: send it again\n").into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_but_zero_is_a_failure() {
+        for (word, expected) in [
+            ("start", Some(Said::Started)),
+            ("fail", Some(Said::Failed)),
+            ("0", Some(Said::Succeeded)),
+            ("00", Some(Said::Succeeded)),
+            ("1", Some(Said::Failed)),
+            ("256", Some(Said::Failed)),
+            ("-1", Some(Said::Failed)),
+            ("3221225477", Some(Said::Failed)),
+            ("99999999999999999999999", Some(Said::Failed)),
+            ("", None),
+            ("-", None),
+            ("0x1", None),
+            ("maybe", None),
+        ] {
+            assert_eq!(said_by(word), expected, "{word}");
+        }
     }
 }
