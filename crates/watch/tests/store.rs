@@ -79,6 +79,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_clock_that_is_set_forward_brings_no_confirmation_forward,
     a_restart_believes_no_times_that_have_not_come_yet,
     what_a_job_said_while_the_clock_was_ahead_is_outlived_by_what_it_says_later,
+    what_people_decided_while_the_clock_was_ahead_lasts_as_long_as_they_said,
     an_outage_is_told_while_the_database_takes_nothing,
     what_is_known_in_memory_is_shown_and_jobs_report_there,
     what_an_unread_standby_tells_anew_goes_on,

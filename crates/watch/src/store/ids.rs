@@ -12,6 +12,12 @@ pub(super) fn new(context: impl ClockSequence<Output = impl Into<u128>>, now: Mo
     Uuid::new_v7(Timestamp::from_unix(context, seconds, nanos)).to_string()
 }
 
+/// When a key was made, if it was made by [`new`].
+pub(super) fn made_at(id: &str) -> Option<Moment> {
+    let millis = Uuid::parse_str(id).ok()?.as_u128() >> 80;
+    i64::try_from(millis).ok().map(Moment)
+}
+
 /// A key that is the same whoever makes it: two notifiers that write the same row write it once.
 pub(super) fn derived(at: Moment, parts: &[&str]) -> String {
     let mut random = [0; 10];

@@ -1,8 +1,9 @@
 //! After the clock was set back: what was written by the clock as it was lies in the future, and is not believed any more. Turns
-//! begin anew, results that are still to come are no results, and messages wait for nothing.
+//! begin anew, results that are still to come are no results, and messages wait for nothing. What people decided meanwhile lasts as long
+//! as they said, from now on.
 
 use super::values::Values;
-use super::{Dialect, Store, StoreFailure};
+use super::{Dialect, Store, StoreFailure, ids};
 use crate::clock::TOLERANCE;
 use crate::moment::{Moment, millis};
 use crate::schedule::{Grid, Turn};
@@ -42,12 +43,14 @@ impl Store {
         }
         let mut transaction = self.begin().await?;
         begin_turns_anew(&mut transaction, self.dialect, now).await?;
+        begin_decisions_anew(&mut transaction, now).await?;
         for statement in [
             "UPDATE target SET last_slot = CASE WHEN last_slot > $1 THEN 0 ELSE last_slot END, \
              last_result = CASE WHEN last_result > $1 THEN 0 ELSE last_result END, \
              since = CASE WHEN since > $1 THEN $1 ELSE since END, created = CASE WHEN created > $1 THEN $1 ELSE created END \
              WHERE last_slot > $1 OR last_result > $1 OR since > $1 OR created > $1",
-            "UPDATE incident SET since = CASE WHEN since > $1 THEN $1 ELSE since END, opened = $1 WHERE opened > $1 AND resolved IS NULL",
+            "UPDATE incident SET since = CASE WHEN since > $1 THEN $1 ELSE since END, opened = $1 WHERE opened > $1",
+            "UPDATE incident SET resolved = $1 WHERE resolved > $1",
             "UPDATE outbox SET due = $1 WHERE due > $1 AND (delivered IS NULL OR kind = 'repeat')",
             "UPDATE outbox SET created = $1 WHERE created > $1",
             // What is told of it, and acknowledged, from now on is later than that.
@@ -63,6 +66,15 @@ impl Store {
              failed = CASE WHEN failed > $1 THEN $1 - CASE WHEN started > failed THEN 1 ELSE 0 END \
              - CASE WHEN succeeded > failed THEN 1 ELSE 0 END ELSE failed END \
              WHERE started > $1 OR succeeded > $1 OR failed > $1",
+            // What readers of the status page are told is told now, and to those who have asked for it.
+            "UPDATE notice SET updated = CASE WHEN updated > $1 THEN $1 ELSE updated END, \
+             resolved = CASE WHEN resolved > $1 THEN $1 ELSE resolved END WHERE updated > $1 OR resolved > $1",
+            "UPDATE notice_update SET at = $1 WHERE at > $1",
+            "UPDATE subscription SET created = CASE WHEN created > $1 THEN $1 ELSE created END, \
+             asked = CASE WHEN asked > $1 THEN $1 ELSE asked END, confirmed = CASE WHEN confirmed > $1 THEN $1 ELSE confirmed END \
+             WHERE created > $1 OR asked > $1 OR confirmed > $1",
+            "UPDATE subscription_message SET created = CASE WHEN created > $1 THEN $1 ELSE created END, due = $1 \
+             WHERE due > $1 AND delivered IS NULL",
             "UPDATE chore SET last_run = $1, lease_until = 0 WHERE last_run > $1",
         ] {
             sqlx::query(statement).bind(now.0).execute(&mut *transaction).await?;
@@ -71,6 +83,39 @@ impl Store {
         transaction.commit().await?;
         Ok(true)
     }
+}
+
+/// What somebody muted, silenced or announced by the clock as it was lasts as long from now on, and what they ended has ended. What was
+/// to begin at a time that they named themselves begins at that time.
+async fn begin_decisions_anew(transaction: &mut Transaction<'_, Any>, now: Moment) -> Result<(), StoreFailure> {
+    /// What was refused, or was said by the right clock, is not meant.
+    const SAID: &str = "FROM audit WHERE at > $1 AND COALESCE(outcome, 'done') = 'done' AND";
+    let muted = format!("{SAID} action = 'mute' AND subject = target.name");
+    let ended = |table: &str, action: &str| {
+        format!("UPDATE {table} SET ends = $1 WHERE ends > $1 AND EXISTS (SELECT 1 {SAID} action = '{action}' AND subject = {table}.id)")
+    };
+    let statements = [
+        format!(
+            "UPDATE target SET muted_until = muted_until - (SELECT MAX(at) {muted}) + $1 WHERE muted_until > $1 AND EXISTS (SELECT 1 {muted})"
+        ),
+        ended("silence", "end a silence"),
+        ended("maintenance", "end work"),
+        "UPDATE deploy SET until = until - at + $1, at = $1 WHERE at > $1".to_owned(),
+        // Whoever decides from now on does so later.
+        "UPDATE audit SET at = $1 WHERE at > $1".to_owned(),
+    ];
+    for table in ["silence", "maintenance"] {
+        let statement = format!("SELECT id, starts FROM {table} WHERE starts > $1");
+        let planned: Vec<(String, i64)> = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(now.0).fetch_all(&mut **transaction).await?;
+        for (id, _) in planned.iter().filter(|(id, starts)| ids::made_at(id) == Some(Moment(*starts))) {
+            let statement = format!("UPDATE {table} SET ends = ends - starts + $1, starts = $1 WHERE id = $2");
+            sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(id).execute(&mut **transaction).await?;
+        }
+    }
+    for statement in statements {
+        sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).execute(&mut **transaction).await?;
+    }
+    Ok(())
 }
 
 /// No turn is further away than an interval, and no lease longer than its patience.

@@ -8,7 +8,11 @@ use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::Monitor;
 use mcproof_watch::push::Said;
 use mcproof_watch::store::Store;
+use mcproof_watch::store::audit::AuditEvent;
+use mcproof_watch::store::operations::Announcement;
+use mcproof_watch::store::silences::Silence;
 use sqlx::AnyPool;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -110,6 +114,59 @@ pub(crate) async fn what_a_job_said_while_the_clock_was_ahead_is_outlived_by_wha
         assert!(times.len() == 3 && times.is_sorted() && times[0] < times[1] && times[1] < times[2], "{reported:?}");
         assert_eq!(times[2], now, "the last thing that it said was said just now: {reported:?}");
     }
+}
+
+pub(crate) async fn what_people_decided_while_the_clock_was_ahead_lasts_as_long_as_they_said(address: String) {
+    let store = store_of(&address, &["desk", "job", "late", "old", "other", "shop"].map(target)).await;
+    let (ahead, now) = (START + HOUR * 24, START + MINUTE);
+    let say = async |action: &str, subject: &str, at: Moment| {
+        store.write_down(&AuditEvent { who: "ann", via: "login", action, subject }, at).await.unwrap()
+    };
+    let silence = |name: &str, starts: Moment, ends: Moment| Silence {
+        names: vec![name.to_owned()],
+        tags: Vec::new(),
+        author: "ann".into(),
+        reason: "moving".into(),
+        starts,
+        ends,
+    };
+    // By the right clock.
+    say("mute", "other", START).await;
+    store.mute("other", START + HOUR * 48).await.unwrap();
+    let old = store.silence(&silence("old", START, START + HOUR * 48), START).await.unwrap();
+    // By the other one: from then on, except for what was to begin at some time.
+    say("mute", "shop", ahead).await;
+    store.mute("shop", ahead + MINUTE * 5).await.unwrap();
+    store.silence(&silence("desk", ahead, ahead + MINUTE * 10), ahead).await.unwrap();
+    store.silence(&silence("late", START + HOUR * 30, START + HOUR * 32), ahead).await.unwrap();
+    let (targets, tags) = (vec!["job".to_owned()], Vec::new());
+    let work = Announcement { name: "upgrade".into(), targets, tags, starts: ahead, ends: ahead + MINUTE * 30 };
+    store.announce(&work, ahead).await.unwrap();
+    store.announce_deploy("shop", ahead, ahead + MINUTE * 15, None, "").await.unwrap();
+    say("end a silence", &old, ahead).await;
+    assert!(store.end_silence(&old, ahead).await.unwrap());
+    // What was refused did not end it.
+    let refused = say("mute", "other", ahead).await;
+    assert!(store.write_outcome(&refused, "refused: 404 Not Found").await.unwrap());
+    assert!(store.take_chore("look", "worker", Duration::ZERO, ahead).await.unwrap().is_some());
+    store.end_chore("look", "worker", ahead).await.unwrap();
+    assert!(store.recover_from_set_back(now).await.unwrap());
+    let quiet = [
+        ("desk", format!("silenced until {}", now + MINUTE * 10)),
+        ("job", format!("under maintenance until {}", now + MINUTE * 30)),
+        ("other", format!("muted until {}", START + HOUR * 48)),
+        ("shop", format!("muted until {}", now + MINUTE * 5)),
+    ];
+    assert_eq!(store.quiet(now).await.unwrap(), BTreeMap::from(quiet.map(|(name, why)| (name.to_owned(), why))));
+    let later = store.quiet(START + HOUR * 31).await.unwrap();
+    assert_eq!(later.keys().collect::<Vec<_>>(), ["late", "other"]);
+    let deploy = rows(&address, "SELECT CAST(at AS TEXT), CAST(until AS TEXT) FROM deploy").await;
+    assert_eq!(deploy, [[now.0.to_string(), (now + MINUTE * 15).0.to_string()]]);
+    // They may decide something else now.
+    say("mute", "shop", now).await;
+    store.mute("shop", Moment(0)).await.unwrap();
+    assert!(!store.recover_from_set_back(now + MINUTE).await.unwrap());
+    assert!(!store.quiet(now).await.unwrap().contains_key("shop"));
 }
 
 /// When the only target is probed next.
