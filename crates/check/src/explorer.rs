@@ -187,7 +187,7 @@ impl<'a> Explorer<'a> {
         offered: &str,
         options: &ConnectOptions,
     ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
-        let tap = check_options.new_tap();
+        let tap = check_options.new_tap(name);
         if check_options.budget.left().is_zero() {
             let failure = no_time();
             return Err(Box::new((unopened(check_options, name, offered.to_owned(), &failure, &tap, CutShort::Yes), failure)));
@@ -222,7 +222,7 @@ impl<'a> Explorer<'a> {
         name: &'static str,
         give_up: impl Future<Output = ()>,
     ) -> Result<Self, FailedDiscovery<'a>> {
-        let tap = check_options.new_tap();
+        let tap = check_options.new_tap(name);
         let (options, cut) = in_time(check_options, &ConnectOptions { era: EraChoice::Modern, ..check_options.options.clone() });
         let offered = options.protocol_version.clone().unwrap_or_else(|| Revision::MODERN.as_str().to_owned());
         let (alone, _turn) = (check_options.budget.turn().await, turn().await);
@@ -293,7 +293,7 @@ impl<'a> Explorer<'a> {
         kind: Transport,
         version: &str,
     ) -> Result<Self, ConnectFailure> {
-        let tap = check_options.new_tap();
+        let tap = check_options.new_tap(name);
         if check_options.budget.left().is_zero() {
             return Err(no_time());
         }

@@ -43,13 +43,14 @@ use explorer::{Explorer, not_begun};
 use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::ONE_CONNECTION;
 use mcproof_client::{
-    CallFailure, ConnectFailure, ConnectOptions, Reading, Reuse, Session, Startup, Tap, TapBounds, Target, TranscriptPool, Unanswered,
-    search_endpoint,
+    CallFailure, ConnectFailure, ConnectOptions, FrameObserver, Reading, Reuse, Session, Startup, Tap, TapBounds, Target, TranscriptPool,
+    Unanswered, search_endpoint,
 };
 use mcproof_protocol::{EraChoice, Revision, Transport, error_code};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
 use tokio::time::{Instant, timeout};
@@ -95,7 +96,13 @@ pub struct CheckOptions {
     pub detected_sdks: DetectedSdks,
     /// What the transcripts of all conversations may take.
     pub pool: TranscriptPool,
+    /// Who sees the frames while they come.
+    pub watcher: Option<ConversationWatcher>,
 }
+
+/// Sees each conversation from its start: given its name, gives what sees its frames. Also those of which nothing is kept, such as attempts
+/// that are repeated.
+pub type ConversationWatcher = Arc<dyn Fn(&str) -> FrameObserver + Send + Sync>;
 
 /// Which calls are sent twice with the same arguments, to see whether their effect doubles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,12 +132,14 @@ impl CheckOptions {
             replicas: Vec::new(),
             detected_sdks: DetectedSdks::default(),
             pool: pool(tap),
+            watcher: None,
         }
     }
 
-    /// For one conversation.
-    fn new_tap(&self) -> Tap {
-        Tap::of_pool(self.tap, self.pool.clone(), self.secrets.clone())
+    /// For one conversation, of this name.
+    fn new_tap(&self, name: &str) -> Tap {
+        let observer = self.watcher.as_ref().map(|watcher| watcher(name));
+        Tap::of_pool(self.tap, self.pool.clone(), self.secrets.clone(), observer)
     }
 }
 

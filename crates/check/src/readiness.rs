@@ -43,7 +43,7 @@ pub(super) fn is_passing(failure: &ConnectFailure) -> bool {
 
 /// Asks until the server responds. False if its process ended, or it did not become ready in time.
 pub(super) async fn comes_about(check_options: &CheckOptions, served: Option<&Served>, began: Instant) -> bool {
-    let tap = check_options.new_tap();
+    let tap = check_options.new_tap("readiness");
     let revision = Revision::LATEST_LEGACY.as_str();
     let Ok(session) = open_bare(&check_options.target, Transport::Http, revision, &check_options.options, &tap).await else { return false };
     let is_there = responds(check_options, &session, began, || served.is_none_or(Served::is_running)).await;

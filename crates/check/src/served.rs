@@ -24,7 +24,7 @@ impl Served {
     /// `None` if there is no server to be started and left running.
     pub(super) async fn start(check_options: &CheckOptions) -> Result<Option<Self>, Box<(Conversation, ConnectFailure)>> {
         let Target::Http { endpoint, kind, launch: Some(_), locate } = &check_options.target else { return Ok(None) };
-        let tap = check_options.new_tap();
+        let tap = check_options.new_tap("server");
         let target = Target::Http { endpoint: endpoint.clone(), kind: *kind, launch: None, locate: locate.clone() };
         let mut served = Self {
             check_options: CheckOptions { target, ..check_options.clone() },
@@ -74,7 +74,7 @@ impl Served {
     pub(super) async fn revive(&mut self) {
         let Some(session) = self.session.take_if(|session| session.exit().is_some()) else { return };
         self.finish(session).await;
-        self.tap = self.started.new_tap();
+        self.tap = self.started.new_tap("server");
         // If it does not start again, the clients to come will say so.
         let _ = self.open().await;
     }

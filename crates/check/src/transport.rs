@@ -29,7 +29,7 @@ pub(super) struct Settled {
 
 pub(super) async fn settle(check_options: &CheckOptions) -> Settled {
     let Target::Http { kind: None, .. } = &check_options.target else { return Settled::default() };
-    let tap = check_options.new_tap();
+    let tap = check_options.new_tap("transport");
     let options = ConnectOptions { era: EraChoice::Legacy, ..check_options.options.clone() };
     let stream = async {
         while !begins_stream(&tap) {

@@ -6,16 +6,17 @@ use crate::failure::Failure;
 use crate::settings;
 use crate::target::Resolved;
 use crate::whole_file::WholeFile;
+use mcproof_check::ConversationWatcher;
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{Tap, Target, given_secrets};
 use mcproof_record::{Conversation, FORMAT_VERSION, Frame, FrameBody, Transcript};
 use mcproof_system::files;
 use mcproof_trace::calls::CallTracker;
-use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
+use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceLimits, TraceWriter};
 use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub(crate) enum Recording {
     Document(PathBuf, WholeFile),
@@ -86,7 +87,40 @@ pub(crate) fn is_document(path: &Path) -> bool {
     !path.is_dir() && path.extension().is_some_and(|extension| extension == "json")
 }
 
-/// Writes the conversations of a check, each a session; `report` is everything else of it.
+/// The trace of a check while it runs: what a check leaves that does not come to its end.
+pub(crate) struct CheckTrace {
+    path: PathBuf,
+    writer: TraceWriter,
+    session: SessionInfo,
+}
+
+impl CheckTrace {
+    /// Before the server is started: a mistyped path must not cost a check.
+    pub(crate) fn begin(path: &Path, server: String, target: &Target, secrets: &Redactor) -> Result<Self, Failure> {
+        let path = file_of(path);
+        let transport = if matches!(target, Target::Stdio(_)) { "stdio" } else { "http" }.to_owned();
+        let session = SessionInfo { server, transport, ..SessionInfo::default() };
+        Ok(Self { writer: create(&path, manifest(secrets))?, session, path })
+    }
+
+    /// Each conversation is a session, from its first frame on.
+    pub(crate) fn watcher(&self) -> ConversationWatcher {
+        let (writer, session) = (self.writer.clone(), self.session.clone());
+        Arc::new(move |name: &str| {
+            let (writer, key) = (writer.clone(), OnceLock::new());
+            let session = SessionInfo { client: Some(name.to_owned()), ..session.clone() };
+            Box::new(move |frame: &Frame| writer.frame(*key.get_or_init(|| writer.begin_session(session.clone())), frame))
+        })
+    }
+
+    /// Nothing more comes. Gives its file, which is there as it is until [`write_check`] writes over it.
+    pub(crate) fn end(self) -> Result<PathBuf, Failure> {
+        finish(self.writer, &self.path)?;
+        Ok(self.path)
+    }
+}
+
+/// Writes the conversations of a check, each a session; `report` is everything else of it. A trace that is there is written over as a whole.
 pub(crate) fn write_check(
     path: &Path,
     target: &str,
@@ -94,19 +128,30 @@ pub(crate) fn write_check(
     report: &[u8],
     secrets: &Redactor,
 ) -> Result<(), Failure> {
-    let writer = create(&file_of(path), manifest(secrets))?;
-    for talk in conversations {
-        let session = SessionInfo {
-            server: target.to_owned(),
-            transport: talk.transport.clone(),
-            client: Some(talk.name.clone()),
-            revision: Some(talk.revision.clone()),
-            ..SessionInfo::default()
-        };
-        add_transcript(&writer, session, &talk.transcript);
-    }
-    writer.attach("check.json", report);
-    finish(writer, path)
+    write_whole(&file_of(path), manifest(secrets), |writer| {
+        for talk in conversations {
+            let session = SessionInfo {
+                server: target.to_owned(),
+                transport: talk.transport.clone(),
+                client: Some(talk.name.clone()),
+                revision: Some(talk.revision.clone()),
+                ..SessionInfo::default()
+            };
+            add_transcript(writer, session, &talk.transcript);
+        }
+        writer.attach("check.json", report);
+    })
+}
+
+/// Writes a trace that takes the place of another one only when all of it is there.
+pub(crate) fn write_whole(path: &Path, manifest: Manifest, write: impl FnOnce(&TraceWriter)) -> Result<(), Failure> {
+    let written = WholeFile::begin(path).and_then(|file| {
+        let writer = TraceWriter::onto(file.file()?, manifest, TraceLimits::default())?;
+        write(&writer);
+        writer.finish()?;
+        file.keep()
+    });
+    written.map_err(|error| cannot_write(path, &error))
 }
 
 /// Adds a session that is over.
@@ -118,7 +163,15 @@ pub(crate) fn add_transcript(writer: &TraceWriter, session: SessionInfo, transcr
 }
 
 pub(crate) fn create(path: &Path, manifest: Manifest) -> Result<TraceWriter, Failure> {
-    files::make_folder_of(path).and_then(|()| TraceWriter::create(path, manifest)).map_err(|error| Failure::cannot_write(path, &error))
+    files::make_folder_of(path).and_then(|()| TraceWriter::create(path, manifest)).map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::cannot_write(path, error);
+    if error.kind() == io::ErrorKind::NotSeekable {
+        return failure.hint("name a file; `mcproof trace export FILE --jsonl` prints its lines");
+    }
+    failure
 }
 
 pub(crate) fn finish(writer: TraceWriter, path: &Path) -> Result<(), Failure> {

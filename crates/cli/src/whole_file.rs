@@ -45,11 +45,15 @@ impl WholeFile {
 
     /// Whoever writes to it; the bytes are there once it is dropped.
     pub(crate) fn writer(&self) -> io::Result<BufWriter<File>> {
-        let file = match self {
+        self.file().map(BufWriter::new)
+    }
+
+    /// The same without a buffer.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        match self {
             Self::InPlace(file) => file.try_clone(),
             Self::Beside { unfinished, .. } => unfinished.reopen(),
-        };
-        file.map(BufWriter::new)
+        }
     }
 
     /// Called when all is written.

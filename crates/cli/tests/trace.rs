@@ -6,8 +6,9 @@ use mcproof_trace::{Trace, TraceLine};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 
 const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
@@ -162,6 +163,42 @@ fn a_command_that_is_killed_leaves_a_trace() {
     let frames = Trace::open(&path).unwrap().filter(|line| matches!(line, Ok(TraceLine::Frame(_)))).count();
     assert!(frames >= 3, "{frames}");
     check(folder.path(), &["trace", "show", "killed.mcptrace"], 0, &["the trace is cut off"]);
+}
+
+/// Starts a command, kills it once its trace has so many frames, and shows what is left. Gives the trace.
+fn killed(at: &Path, arguments: &[&str], trace: &str, frames: usize) -> PathBuf {
+    let path = at.join(trace);
+    let mut command = Command::new(MCPROOF);
+    command.current_dir(at).env_remove("CI").args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let seen = || Trace::open(&path).map_or(0, |trace| trace.filter(|line| matches!(line, Ok(TraceLine::Frame(_)))).count());
+    while seen() < frames {
+        assert!(child.try_wait().unwrap().is_none(), "{arguments:?} ended before {trace} had {frames} frames");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    check(at, &["trace", "show", trace], 0, &["the trace is cut off"]);
+    path
+}
+
+/// Responds to what comes first and then not at all.
+const SILENT: &str = r#"read line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no"}}'; echo hello >&2; exec sleep 60"#;
+
+#[test]
+fn a_check_that_is_killed_leaves_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let path = killed(at, &["check", "--trace", "killed.mcptrace", "--", "sh", "-c", SILENT], "killed.mcptrace", 3);
+    let clients: Vec<Option<String>> = Trace::open(&path)
+        .unwrap()
+        .filter_map(|line| if let Ok(TraceLine::Session(session)) = line { Some(session.client) } else { None })
+        .collect();
+    assert!(!clients.is_empty() && clients.iter().all(Option::is_some), "{clients:?}");
+    // One that comes to its end has nothing of this left, and what is judged.
+    check(at, &["check", "--only", "stdio-only-messages-on-stdout", "--trace", "killed.mcptrace", "--", MCPROOF, "demo", "shop"], 0, &[]);
+    check(at, &["check", "--only", "stdio-only-messages-on-stdout", "--replay", "killed.mcptrace"], 0, &[]);
+    assert_eq!(fs::read_dir(at).unwrap().count(), 1);
 }
 
 /// A trace without an end, and a reader such as `head` that has seen enough of it.

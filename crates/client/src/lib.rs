@@ -25,7 +25,7 @@ pub use session::{
     TaskFailure, TaskState, TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, is_gateway, open_bare, open_in_memory,
     open_relayed, open_session, param_headers, request_elsewhere, request_headers, search_endpoint,
 };
-pub use tap::{FrameRedactor, Tap, TapBounds, TranscriptPool};
+pub use tap::{FrameObserver, FrameRedactor, Tap, TapBounds, TranscriptPool};
 pub use transport::{
     BaseEnvironment, Beside, Bound, Broken, Carrier, Closed, ConnectionTiming, Destinations, DirectChannel, Endpoint, Exit, FaultCount,
     FaultDirection, FaultInjector, FaultRule, Group, Guardian, HeaderCase, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits,

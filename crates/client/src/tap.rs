@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-type Observer = Box<dyn Fn(&Frame) + Send + Sync>;
+/// Sees each frame as it is recorded, without secrets, also those that are later dropped.
+pub type FrameObserver = Box<dyn Fn(&Frame) + Send + Sync>;
 
 /// Finds the secrets in a frame that is about to be recorded.
 pub(crate) type FindSecrets = fn(&FrameBody) -> Vec<String>;
@@ -27,8 +28,7 @@ pub struct Tap {
 struct TapInner {
     start: Instant,
     state: Mutex<TapState>,
-    /// Sees each frame as it is recorded, also those that are later dropped.
-    observer: Option<Observer>,
+    observer: Option<FrameObserver>,
     bounds: TapBounds,
     pool: Option<TranscriptPool>,
     secrets: RwLock<Redactor>,
@@ -190,16 +190,16 @@ impl Tap {
     }
 
     /// `secrets` are replaced before anything is recorded; `observer` is called for each frame.
-    pub fn with(bounds: TapBounds, secrets: Vec<String>, observer: Option<Observer>) -> Self {
+    pub fn with(bounds: TapBounds, secrets: Vec<String>, observer: Option<FrameObserver>) -> Self {
         Self::made(bounds, secrets, observer, None)
     }
 
     /// One that shares a bound with others, and keeps only the beginning of long texts.
-    pub fn of_pool(bounds: TapBounds, pool: TranscriptPool, secrets: Vec<String>) -> Self {
-        Self::made(bounds, secrets, None, Some(pool))
+    pub fn of_pool(bounds: TapBounds, pool: TranscriptPool, secrets: Vec<String>, observer: Option<FrameObserver>) -> Self {
+        Self::made(bounds, secrets, observer, Some(pool))
     }
 
-    fn made(bounds: TapBounds, secrets: Vec<String>, observer: Option<Observer>, pool: Option<TranscriptPool>) -> Self {
+    fn made(bounds: TapBounds, secrets: Vec<String>, observer: Option<FrameObserver>, pool: Option<TranscriptPool>) -> Self {
         let shared = TapInner {
             start: Instant::now(),
             state: Mutex::default(),
@@ -669,7 +669,7 @@ mod tests {
         let (bounds, pool) = (TapBounds { first: 2, bytes: 16 << 20 }, TranscriptPool::of(8 << 20));
         let large = "x".repeat(3 << 20);
         let kept = (0..5).map(|_| {
-            let tap = Tap::of_pool(bounds, pool.clone(), vec![]);
+            let tap = Tap::of_pool(bounds, pool.clone(), vec![], None);
             tap.record(Direction::ToServer, line("asked"));
             tap.record(Direction::FromServer, line("small"));
             tap.record(Direction::FromServer, line(&large));

@@ -77,7 +77,17 @@ impl TraceWriter {
     /// # Errors
     /// If the file cannot be created or written.
     pub fn with_limits(path: &Path, manifest: Manifest, limits: TraceLimits) -> io::Result<Self> {
-        let file = File::create(path)?;
+        Self::onto(File::create(path)?, manifest, limits)
+    }
+
+    /// Writes to a file that is empty.
+    ///
+    /// # Errors
+    /// If it cannot be written, or only from its start to its end, as a pipe.
+    pub fn onto(mut file: File, manifest: Manifest, limits: TraceLimits) -> io::Result<Self> {
+        if file.stream_position().is_err() {
+            return Err(io::Error::new(io::ErrorKind::NotSeekable, "a trace is a file, not a pipe or a terminal"));
+        }
         let manifest = Manifest { format: TRACE_FORMAT, sessions: Vec::new(), end: None, ..manifest };
         let mut writing = Writing {
             limits: TraceLimits { bytes: limits.bytes.min(MOST_BYTES) },

@@ -5,11 +5,12 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::offered::{Offered, offered};
+use crate::recording::{self, CheckTrace};
 use crate::reporters::{ReporterArgs, Written};
 use crate::status::Status;
 use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::typed::Typed;
-use crate::{output, recording, settings, whole_file};
+use crate::{output, settings, whole_file};
 use clap::Args as _;
 use clap::builder::StringValueParser;
 use mcproof_analysis::diagnosis::{self, Audience};
@@ -136,10 +137,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let used = [baseline, replay, &arguments.server.config, &arguments.server.trace];
     let reporters = arguments.reports.open_for_check(|| Ok(used.into_iter().flatten().cloned().collect()))?;
     let began = Instant::now();
-    let Talked { target, conversations, secrets } = match replay {
+    let Talked { target, conversations, secrets, trace } = match replay {
         Some(path) => {
             let saved = read_report(path)?;
-            Talked { target: saved.target, conversations: saved.conversations, secrets: Redactor::default() }
+            Talked { target: saved.target, conversations: saved.conversations, secrets: Redactor::default(), trace: None }
         }
         None => match arguments.talk(rules.iter().any(|rule| rule.id == HOST_STARTS_SERVER))? {
             Ok(talked) => talked,
@@ -163,7 +164,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     match arguments.server.trace.as_deref() {
         Some(path) if recording::is_document(path) => write(path, &report)?,
-        Some(path) => write_trace(path, &mut report, &secrets)?,
+        Some(path) => write_trace(trace.as_deref().unwrap_or(path), &mut report, &secrets)?,
         None => {}
     }
     let least = if *strict { Severity::Warning } else { Severity::Error };
@@ -235,6 +236,8 @@ struct Talked {
     target: String,
     conversations: Vec<Conversation>,
     secrets: Redactor,
+    /// What was written while they were held.
+    trace: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -242,7 +245,7 @@ impl Arguments {
     fn talk(&self, as_host: bool) -> Result<Result<Talked, Exit>, Failure> {
         let resolved = self.server.resolve(self.target.as_slice(), Words::Name)?;
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
-        let check_options = CheckOptions {
+        let mut check_options = CheckOptions {
             budget: Budget::of(self.rules.deadline),
             as_browser: self.rules.browser,
             host_start: as_host.then(|| self.host_start(&resolved.target)).flatten(),
@@ -251,16 +254,19 @@ impl Arguments {
             ..resolved.check_options(self.rules.call.clone().unwrap_or_default())
         };
         let secrets = Redactor::new(check_options.secrets.clone());
+        let target = secrets.text(&name).into_owned();
+        let trace = self.server.trace.as_deref().filter(|path| !recording::is_document(path));
+        let trace = trace.map(|path| CheckTrace::begin(path, target.clone(), &check_options.target, &secrets)).transpose()?;
+        check_options.watcher = trace.as_ref().map(CheckTrace::watcher);
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;
             let exploring = Status::new(Watching::Off).during("checking the server", explore(&check_options));
             Ok::<_, Failure>(interrupts.or_end(&check_options.options.guardian, exploring).await)
         })??;
+        let trace = trace.map(CheckTrace::end).transpose()?;
         match explored {
             Err(exit) => Ok(Err(exit)),
-            Ok(Explored { conversations, unreachable: None }) => {
-                Ok(Ok(Talked { target: secrets.text(&name).into_owned(), conversations, secrets }))
-            }
+            Ok(Explored { conversations, unreachable: None }) => Ok(Ok(Talked { target, conversations, secrets, trace })),
             Ok(Explored { conversations, unreachable: Some(failure) }) => {
                 let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &check_options.target, &transcript, Audience::CommandLine);
