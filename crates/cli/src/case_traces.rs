@@ -1,14 +1,21 @@
-//! `mcproof test --trace`: a trace for each test, written when it ends. Knows the events of a run.
+//! `mcproof test --trace`: a trace for each test, written while it runs, and as a whole when it ends. Knows the events of a run.
+
+mod live;
 
 use crate::failure::Failure;
 use crate::recording;
+use live::LiveTraces;
 use mcproof_client::redaction::Redactor;
-use mcproof_record::{CaseOutcome, CasePlan, Event, SessionTranscript, StepOutcome, Verdict};
-use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo};
+use mcproof_record::{CaseOutcome, CasePlan, Event, Frame, SessionTranscript, StepOutcome, Verdict};
+use mcproof_suite::run::FrameWatcher;
+use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo, TraceWriter};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where traces go if no folder is named.
@@ -43,13 +50,23 @@ impl TraceChoice {
     pub(crate) fn unless_given(given: Option<&Self>, is_ci: bool) -> Self {
         given.cloned().unwrap_or(if is_ci { Self::OfFailures(FOLDER.into()) } else { Self::Off })
     }
+
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Off => None,
+            Self::OfFailures(folder) | Self::OfAll(folder) => Some(folder),
+        }
+    }
 }
 
 pub(crate) struct CaseTraces {
     choice: TraceChoice,
     manifest: Manifest,
-    cases: Vec<CasePlan>,
-    names: BTreeSet<String>,
+    /// Each with the name of its file.
+    cases: Vec<(CasePlan, String)>,
+    live: Option<LiveTraces>,
+    /// The files that are there.
+    written: BTreeSet<String>,
     failure: Option<Failure>,
 }
 
@@ -57,95 +74,136 @@ impl CaseTraces {
     /// Before a test is run: a folder that cannot be made must not cost a run.
     pub(crate) fn open(choice: TraceChoice, secrets: &[String]) -> Result<Self, Failure> {
         if let TraceChoice::OfAll(folder) = &choice {
-            std::fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(folder, &error))?;
+            fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(folder, &error))?;
         }
         let manifest = recording::manifest(&Redactor::new(secrets.to_vec()));
-        Ok(Self { choice, manifest, cases: Vec::new(), names: BTreeSet::new(), failure: None })
+        let live = choice.folder().map(|folder| LiveTraces::new(folder.to_owned()));
+        Ok(Self { choice, manifest, cases: Vec::new(), live, written: BTreeSet::new(), failure: None })
+    }
+
+    /// What sees the frames of the tests while they run.
+    pub(crate) fn watcher(&self) -> Option<FrameWatcher> {
+        let live = self.live.clone()?;
+        Some(Arc::new(move |case, server: &str, frame: &Frame| live.frame(case, server, frame)))
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
         match event {
             Event::RunStarted { cases, seed, .. } => {
-                self.cases.clone_from(cases);
+                self.cases = named(cases);
                 self.manifest.seed = seed.map(u64::from);
+                if let Some(live) = &self.live {
+                    live.plan(&self.manifest, self.cases.iter().map(|(case, name)| (case, name)));
+                }
+            }
+            Event::CaseStarted { id } => {
+                if let Some(live) = &self.live {
+                    live.start(*id);
+                }
             }
             Event::CaseFinished(outcome) => {
-                let folder = match &self.choice {
-                    TraceChoice::OfFailures(folder) if outcome.verdict == Verdict::Fail => folder.clone(),
-                    TraceChoice::OfAll(folder) => folder.clone(),
-                    _ => return,
-                };
-                if let (false, Some(case)) = (outcome.transcripts.is_empty(), self.cases.iter().find(|case| case.id == outcome.id).cloned())
-                {
-                    let written = self.write(&folder, &case, outcome);
-                    self.failure = self.failure.take().or(written.err());
-                }
+                let finished = self.finished(outcome);
+                self.failure = self.failure.take().or(finished.err());
             }
             _ => {}
         }
     }
 
+    /// Writes the whole trace of a test, or removes what there is of one that is not wanted.
+    fn finished(&mut self, outcome: &CaseOutcome) -> Result<(), Failure> {
+        let is_begun = self.live.as_ref().is_some_and(|live| live.end(outcome.id));
+        let is_wanted = match &self.choice {
+            TraceChoice::Off => false,
+            TraceChoice::OfFailures(_) => outcome.verdict == Verdict::Fail,
+            TraceChoice::OfAll(_) => true,
+        };
+        let Some(folder) = self.choice.folder() else { return Ok(()) };
+        let Some((case, name)) = self.cases.iter().find(|(case, _)| case.id == outcome.id) else { return Ok(()) };
+        let path = folder.join(name);
+        if is_wanted && !outcome.transcripts.is_empty() {
+            self.write(&path, case, outcome)?;
+            self.written.insert(name.clone());
+        } else if is_begun {
+            return match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::cannot_write(&path, &error)),
+                _ => Ok(()),
+            };
+        }
+        Ok(())
+    }
+
     /// What a person is told at the end: how many there are, and what to type.
-    pub(crate) fn close(self) -> Result<Option<String>, Failure> {
+    pub(crate) fn close(mut self) -> Result<Option<String>, Failure> {
+        if let Some(live) = &self.live {
+            self.written.extend(live.close());
+        }
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let (TraceChoice::OfAll(folder) | TraceChoice::OfFailures(folder)) = &self.choice else { return Ok(None) };
-        let Some(first) = self.names.first() else { return Ok(None) };
-        let count = if self.names.len() == 1 { "1 trace".to_owned() } else { format!("{} traces", self.names.len()) };
+        let (Some(folder), Some(first)) = (self.choice.folder(), self.written.first()) else { return Ok(None) };
+        let count = if self.written.len() == 1 { "1 trace".to_owned() } else { format!("{} traces", self.written.len()) };
         let first = folder.join(first);
         Ok(Some(format!("{count} in {}; show one with `mcproof trace show {}`\n", folder.display(), first.display())))
     }
 
-    fn write(&mut self, folder: &Path, case: &CasePlan, outcome: &CaseOutcome) -> Result<(), Failure> {
-        std::fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(folder, &error))?;
-        let name = self.name_of(case);
-        let path = folder.join(&name);
-        let writer = recording::create(&path, self.manifest.clone())?;
-        self.names.insert(name);
-        for held in &outcome.transcripts {
-            let steps: Vec<&StepOutcome> = outcome.steps.iter().filter(|step| step.server == held.server).collect();
-            let offset = steps.iter().find_map(|step| offset(step, held)).unwrap_or_default();
-            let proof = outcome.proof.iter().find(|proof| proof.server == held.server);
-            let session = SessionInfo {
-                server: held.server.clone(),
-                transport: case.transport.clone(),
-                era: proof.map(|proof| proof.era.clone()),
-                revision: proof.map(|proof| proof.protocol_version.clone()),
-                client: Some("mcproof".into()),
-                test: Some(case.name.clone()),
-                ..SessionInfo::default()
-            };
-            let session = recording::add_transcript(&writer, session, &held.transcript);
-            for step in steps {
-                let body =
-                    MarkBody::Step { title: step.title.clone(), place: step.place.clone(), duration: step.duration, passed: step.passed };
-                writer.mark(Mark { session, at: step.at + offset, body });
-            }
-            let message = outcome.diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());
-            let at = held.transcript.frames.last().map_or(Duration::ZERO, |frame| frame.at);
-            writer.mark(Mark { session, at, body: MarkBody::Verdict { passed: outcome.verdict.is_success(), message } });
-        }
-        recording::finish(writer, &path)
+    fn write(&self, path: &Path, case: &CasePlan, outcome: &CaseOutcome) -> Result<(), Failure> {
+        recording::write_whole(path, self.manifest.clone(), |writer| add_case(writer, case, outcome))
     }
+}
 
-    fn name_of(&self, case: &CasePlan) -> String {
-        let slug = |text: &str| {
-            let words = text.split(|symbol: char| !symbol.is_alphanumeric()).filter(|word| !word.is_empty());
-            words.collect::<Vec<_>>().join("-").chars().take(LONGEST_NAME).collect::<String>()
+fn add_case(writer: &TraceWriter, case: &CasePlan, outcome: &CaseOutcome) {
+    for held in &outcome.transcripts {
+        let steps: Vec<&StepOutcome> = outcome.steps.iter().filter(|step| step.server == held.server).collect();
+        let offset = steps.iter().find_map(|step| offset(step, held)).unwrap_or_default();
+        let proof = outcome.proof.iter().find(|proof| proof.server == held.server);
+        let session = SessionInfo {
+            server: held.server.clone(),
+            transport: case.transport.clone(),
+            era: proof.map(|proof| proof.era.clone()),
+            revision: proof.map(|proof| proof.protocol_version.clone()),
+            client: Some("mcproof".into()),
+            test: Some(case.name.clone()),
+            ..SessionInfo::default()
         };
-        let suite = Path::new(&case.suite).file_name().unwrap_or_default().to_string_lossy();
-        let suite = suite.split('.').next().unwrap_or_default().to_owned();
-        let repetition = if case.repetition > 0 { format!("-{}", case.repetition) } else { String::new() };
-        let stem = format!("{}-{}-{}{repetition}", slug(&suite), slug(&case.name), slug(&case.transport));
-        let mut name = format!("{stem}.mcptrace");
-        let mut number = 2;
-        while self.names.contains(&name) {
-            name = format!("{stem}-{number}.mcptrace");
-            number += 1;
+        let session = recording::add_transcript(writer, session, &held.transcript);
+        for step in steps {
+            let body =
+                MarkBody::Step { title: step.title.clone(), place: step.place.clone(), duration: step.duration, passed: step.passed };
+            writer.mark(Mark { session, at: step.at + offset, body });
         }
-        name
+        let message = outcome.diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());
+        let at = held.transcript.frames.last().map_or(Duration::ZERO, |frame| frame.at);
+        writer.mark(Mark { session, at, body: MarkBody::Verdict { passed: outcome.verdict.is_success(), message } });
     }
+}
+
+/// The tests with the names of their files, which differ.
+fn named(cases: &[CasePlan]) -> Vec<(CasePlan, String)> {
+    let mut taken = BTreeSet::new();
+    let named = cases.iter().map(|case| {
+        let name = free_name(case, &taken);
+        taken.insert(name.clone());
+        (case.clone(), name)
+    });
+    named.collect()
+}
+
+fn free_name(case: &CasePlan, taken: &BTreeSet<String>) -> String {
+    let slug = |text: &str| {
+        let words = text.split(|symbol: char| !symbol.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join("-").chars().take(LONGEST_NAME).collect::<String>()
+    };
+    let suite = Path::new(&case.suite).file_name().unwrap_or_default().to_string_lossy();
+    let suite = suite.split('.').next().unwrap_or_default().to_owned();
+    let repetition = if case.repetition > 0 { format!("-{}", case.repetition) } else { String::new() };
+    let stem = format!("{}-{}-{}{repetition}", slug(&suite), slug(&case.name), slug(&case.transport));
+    let mut name = format!("{stem}.mcptrace");
+    let mut number = 2;
+    while taken.contains(&name) {
+        name = format!("{stem}-{number}.mcptrace");
+        number += 1;
+    }
+    name
 }
 
 /// From the start of a session to the start of its case, as a response tells that both saw.

@@ -165,8 +165,8 @@ fn a_command_that_is_killed_leaves_a_trace() {
     check(folder.path(), &["trace", "show", "killed.mcptrace"], 0, &["the trace is cut off"]);
 }
 
-/// Starts a command, kills it once its trace has so many frames, and shows what is left. Gives the trace.
-fn killed(at: &Path, arguments: &[&str], trace: &str, frames: usize) -> PathBuf {
+/// Starts a command, and sends it a signal once its trace has so many frames. Gives its exit code, and the trace.
+fn stopped(at: &Path, arguments: &[&str], signal: &str, trace: &str, frames: usize) -> (Option<i32>, PathBuf) {
     let path = at.join(trace);
     let mut command = Command::new(MCPROOF);
     command.current_dir(at).env_remove("CI").args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
@@ -176,10 +176,8 @@ fn killed(at: &Path, arguments: &[&str], trace: &str, frames: usize) -> PathBuf 
         assert!(child.try_wait().unwrap().is_none(), "{arguments:?} ended before {trace} had {frames} frames");
         std::thread::sleep(Duration::from_millis(20));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    check(at, &["trace", "show", trace], 0, &["the trace is cut off"]);
-    path
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    (child.wait().unwrap().code(), path)
 }
 
 /// Responds to what comes first and then not at all.
@@ -189,7 +187,9 @@ const SILENT: &str = r#"read line; echo '{"jsonrpc":"2.0","id":0,"error":{"code"
 fn a_check_that_is_killed_leaves_a_trace() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let path = killed(at, &["check", "--trace", "killed.mcptrace", "--", "sh", "-c", SILENT], "killed.mcptrace", 3);
+    let arguments = ["check", "--trace", "killed.mcptrace", "--", "sh", "-c", SILENT];
+    let (_, path) = stopped(at, &arguments, "-KILL", "killed.mcptrace", 3);
+    check(at, &["trace", "show", "killed.mcptrace"], 0, &["the trace is cut off"]);
     let clients: Vec<Option<String>> = Trace::open(&path)
         .unwrap()
         .filter_map(|line| if let Ok(TraceLine::Session(session)) = line { Some(session.client) } else { None })
@@ -199,6 +199,40 @@ fn a_check_that_is_killed_leaves_a_trace() {
     check(at, &["check", "--only", "stdio-only-messages-on-stdout", "--trace", "killed.mcptrace", "--", MCPROOF, "demo", "shop"], 0, &[]);
     check(at, &["check", "--only", "stdio-only-messages-on-stdout", "--replay", "killed.mcptrace"], 0, &[]);
     assert_eq!(fs::read_dir(at).unwrap().count(), 1);
+}
+
+#[test]
+fn a_test_that_is_stopped_leaves_a_trace_and_one_that_passes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let suite = json!({ "server": { "stdio": ["sh", "-c", SILENT] }, "tests": [{ "name": "hangs", "steps": ["ping"] }] });
+    fs::write(at.join("silent.mcproof.yaml"), suite.to_string()).unwrap();
+    let (arguments, trace) = (["test", "silent.mcproof.yaml", "--trace", "on-failure"], "mcproof-traces/silent-hangs-stdio.mcptrace");
+    stopped(at, &arguments, "-KILL", trace, 3);
+    check(at, &["trace", "show", trace], 0, &["the trace is cut off"]);
+    fs::remove_file(at.join(trace)).unwrap();
+    let (code, path) = stopped(at, &arguments, "-INT", trace, 3);
+    assert_eq!((code, Trace::open(&path).unwrap().any(|line| matches!(line, Ok(TraceLine::End(_))))), (Some(130), true));
+
+    fs::remove_dir_all(at.join("mcproof-traces")).unwrap();
+    fs::write(at.join("shop.mcproof.yaml"), SUITE.replace("MCPROOF", MCPROOF)).unwrap();
+    check(at, &["test", "shop.mcproof.yaml", "--trace", "on-failure"], 0, &["1 passed"]);
+    assert!(!at.join("mcproof-traces").exists());
+    // Where it fails, all of it is there, and nothing else.
+    fs::write(at.join("shop.mcproof.yaml"), SUITE.replace("MCPROOF", MCPROOF).replace("available: 10", "available: 11")).unwrap();
+    check(at, &["test", "shop.mcproof.yaml", "--trace", "on-failure"], 1, &["1 trace in mcproof-traces"]);
+    assert_eq!(fs::read_dir(at.join("mcproof-traces")).unwrap().count(), 1);
+    let marks = Trace::open(&at.join(RECORDED.replace("traces/", "mcproof-traces/")))
+        .unwrap()
+        .filter(|line| matches!(line, Ok(TraceLine::Mark(_))));
+    assert!(marks.count() >= 2);
+}
+
+#[test]
+fn a_trace_goes_to_no_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["ping", "--trace", "/dev/stdout", "--", MCPROOF, "demo", "shop"];
+    check(folder.path(), &arguments, 2, &["cannot write /dev/stdout: a trace is a file", "mcproof trace export FILE --jsonl"]);
 }
 
 /// A trace without an end, and a reader such as `head` that has seen enough of it.

@@ -39,7 +39,7 @@ pub use locate::locate_by;
 use mcproof_client::auth::Authorization;
 use mcproof_client::{Guardian, Launch, Network, ShutdownTimeouts, Startup};
 use mcproof_protocol::EraChoice;
-use mcproof_record::{CaseId, CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Place, Severity, Summary, Verdict, fold};
+use mcproof_record::{CaseId, CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Frame, Place, Severity, Summary, Verdict, fold};
 use parity::Wires;
 use queue::Queue;
 pub use selection::{Order, Pick, Plan, Selection, plan};
@@ -91,7 +91,13 @@ pub struct RunOptions {
     pub secrets: Vec<String>,
     /// The time of day.
     pub began: SystemTime,
+    /// Who sees the wire of each case while it runs.
+    pub watcher: Option<FrameWatcher>,
 }
+
+/// Sees a frame as it comes: the case that uses its session now, and what that calls the session. The first frame of each session has the id 0.
+/// A session that cases share comes to the later ones without its beginning.
+pub type FrameWatcher = Arc<dyn Fn(CaseId, &str, &Frame) + Send + Sync>;
 
 /// Changes how a server is started, or says why it cannot be.
 pub type Launcher = Arc<dyn Fn(Launch) -> Result<Launch, Diagnostic> + Send + Sync>;

@@ -226,6 +226,7 @@ impl Arguments {
             audit: self.audit.clone(),
             secrets: [mcproof_client::inherited_secrets(&settings::variables()), self.suites.given_secrets()].concat(),
             began: settings::now(),
+            watcher: None,
             snapshots: if self.update_snapshots { Snapshots::Update } else { Snapshots::Compare },
         }
     }
@@ -239,9 +240,10 @@ impl Arguments {
     async fn pass(&self, plan: &Plan, given: &CommonOptions, detail: Detail, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
         let reporters =
             self.reports.open(detail, &self.repeat(), || Ok(self.suites.files()?.into_iter().chain(self.audit.clone()).collect()))?;
-        let options = self.options(given);
+        let mut options = self.options(given);
         let choice = TraceChoice::unless_given(self.trace.as_ref(), settings::is_ci());
         let mut traces = CaseTraces::open(choice, &options.secrets)?;
+        options.watcher = traces.watcher();
         let mut stopped = None;
         let stop = async {
             let signals = interrupts;

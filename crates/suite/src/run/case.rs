@@ -259,7 +259,7 @@ enum Ran {
 impl<'a> Running<'a> {
     fn new(work: &'a Work, world: &'a RunContext, handed: GroupState, warm: Option<StartingSession>, started: Instant) -> Self {
         let GroupState { mut open, mut tmp, set_up, owes_teardown } = handed;
-        open.values_mut().for_each(Open::begin_case);
+        open.values_mut().for_each(|open| open.begin_case(work.plan.id));
         let mut diagnostics = Vec::new();
         if work.suite.uses_tmp && tmp.is_none() {
             match tempfile::Builder::new().prefix("mcproof-").tempdir() {

@@ -16,16 +16,16 @@ use crate::{TMP, interpolate_text};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, BaseEnvironment, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, FaultInjector, FaultRule, Launch,
-    ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, URL_HINT, open_session, server_url,
+    Answers, BaseEnvironment, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, FaultInjector, FaultRule, FrameObserver,
+    Launch, ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, URL_HINT, open_session, server_url,
 };
 use mcproof_protocol::{Era, EraChoice};
-use mcproof_record::{Diagnostic, Exchange, Frame, FrameId, SessionTranscript, Transcript};
+use mcproof_record::{CaseId, Diagnostic, Exchange, Frame, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// A session that is open.
@@ -56,11 +56,16 @@ pub(super) struct Open {
     opened: FrameId,
     /// Its first frame: after those of a session in whose place it is.
     pub(super) begins: FrameId,
+    user: SessionUser,
 }
+
+/// The case that uses a session now, by the number of its id.
+type SessionUser = Arc<AtomicU32>;
 
 impl Open {
     /// Hands it on to another case.
-    pub(super) fn begin_case(&mut self) {
+    pub(super) fn begin_case(&mut self, case: CaseId) {
+        self.user.store(case.0, Ordering::Relaxed);
         if self.opening.is_none() {
             let mut opening = self.tap.transcript().frames;
             opening.retain(|frame| frame.id < self.opened);
@@ -213,11 +218,10 @@ impl<'a> Sessions<'a> {
             return Err(fail(Diagnostic::error("one-session", "over this transport a server has one session")));
         };
         let target = Target::Http { endpoint, kind: Some(kind), launch: None, locate: None };
-        let tap = Tap::with(self.options.limits.or(binding.reach.limits).tap_bounds(), target.secrets(), None);
-        tap.keep_secrets_of(&self.keeper);
+        let (tap, user) = self.new_tap(&key, binding, &target);
         match open_session(&target, &self.connect_options(server, binding, &target), &tap).await {
             Ok(session) => {
-                let open = self.opened_on(session, tap, None, target, None, FrameId(0));
+                let open = self.opened_on(session, (tap, user), None, target, None, FrameId(0));
                 self.open.insert(key, open);
                 Ok(())
             }
@@ -314,9 +318,7 @@ impl<'a> Sessions<'a> {
         let binding = binding(server, self.work.transport);
         let fail = |diagnostic: Diagnostic| Box::new(diagnostic.at(binding.place.clone()));
         let (target, turn) = self.target(binding).await.map_err(fail)?;
-        let limits = self.options.limits.or(binding.reach.limits);
-        let tap = Tap::with(limits.tap_bounds(), target.secrets(), None);
-        tap.keep_secrets_of(&self.keeper);
+        let (tap, user) = self.new_tap(&server.name, binding, &target);
         let injector = self.injector(&server.name, binding);
         let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding, &target) };
         let start = match injector {
@@ -327,7 +329,7 @@ impl<'a> Sessions<'a> {
         match open_session(&target, &connect, &tap).await {
             Ok(session) => {
                 start.into_iter().for_each(Start::opened);
-                Ok(self.opened_on(session, tap, turn, target, injector, FrameId(0)))
+                Ok(self.opened_on(session, (tap, user), turn, target, injector, FrameId(0)))
             }
             Err(failure) => {
                 let diagnostic = self.never_opened(server, &failure, &target, &tap, injector.as_ref());
@@ -358,6 +360,18 @@ impl<'a> Sessions<'a> {
         }
     }
 
+    /// For a session that the case calls by this name.
+    fn new_tap(&self, name: &str, binding: &Binding, target: &Target) -> (Tap, SessionUser) {
+        let user = SessionUser::new(AtomicU32::new(self.work.plan.id.0));
+        let observer = self.options.watcher.clone().map(|watcher| -> FrameObserver {
+            let (user, name) = (Arc::clone(&user), name.to_owned());
+            Box::new(move |frame| watcher(CaseId(user.load(Ordering::Relaxed)), &name, frame))
+        });
+        let tap = Tap::with(self.options.limits.or(binding.reach.limits).tap_bounds(), target.secrets(), observer);
+        tap.keep_secrets_of(&self.keeper);
+        (tap, user)
+    }
+
     /// Keeps the wire of a session that did not open, and reports why.
     fn never_opened(
         &mut self,
@@ -381,7 +395,7 @@ impl<'a> Sessions<'a> {
     fn opened_on(
         &self,
         session: Session,
-        tap: Tap,
+        (tap, user): (Tap, SessionUser),
         turn: Option<AddressLock>,
         target: Target,
         injector: Option<FaultInjector>,
@@ -408,6 +422,7 @@ impl<'a> Sessions<'a> {
             opening: None,
             opened,
             begins: FrameId(0),
+            user,
         }
     }
 
@@ -461,7 +476,7 @@ impl<'a> Sessions<'a> {
             let transcript = open.tap.transcript_since(open.begins);
             self.renewed.insert(name.to_owned(), Renewed { spoke: open.spoke(), transcript });
         }
-        let Open { since, session, tap, turn, target, injector, subscriptions, .. } = open;
+        let Open { since, session, tap, turn, target, injector, subscriptions, user, .. } = open;
         drop(subscriptions);
         let era = match session.handshake().era {
             Era::Legacy => EraChoice::Legacy,
@@ -471,7 +486,7 @@ impl<'a> Sessions<'a> {
         let begins = tap.mark();
         match session.renew(&connect, &tap).await {
             Ok((session, farewell)) => {
-                let open = Open { begins, ..self.opened_on(session, tap, turn, target, injector, since) };
+                let open = Open { begins, ..self.opened_on(session, (tap, user), turn, target, injector, since) };
                 self.open.insert(name.to_owned(), open);
                 Ok(farewell)
             }

@@ -96,6 +96,7 @@ impl Prober {
             audit: None,
             secrets: inherited_secrets(&*self.variables),
             began: now,
+            watcher: None,
         };
         // A suite that is too slow is ended at once.
         let most = prepared.spec.suite_time();
