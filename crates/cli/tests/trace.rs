@@ -352,9 +352,16 @@ fn suite_of(at: &Path, server: &[&str], said: &[Value], told: &str) -> String {
     let mut lines = BufReader::new(proxy.stdout.take().unwrap()).lines();
     for message in said {
         writeln!(stdin, "{message}").unwrap();
-        if let Some(id) = message.get("id") {
-            let mut messages = lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
-            assert!(messages.any(|response| response.get("id") == Some(id) && response.get("method").is_none()), "{message}");
+        while let Some(id) = message.get("id") {
+            let line = lines.next().unwrap_or_else(|| panic!("no response to {message}")).unwrap();
+            let received: Value = serde_json::from_str(&line).unwrap();
+            if received["method"] == "elicitation/create" {
+                // The user fills in what has to be, and leaves the defaults out.
+                let result = json!({ "action": "accept", "content": { "name": "Ann" } });
+                writeln!(stdin, "{}", json!({ "jsonrpc": "2.0", "id": received["id"], "result": result })).unwrap();
+            } else if received.get("id") == Some(id) && received.get("method").is_none() {
+                break;
+            }
         }
     }
     drop(stdin);
@@ -395,6 +402,24 @@ fn a_suite_of_a_recording_has_completions_subscriptions_and_log_levels() {
     ];
     let text = suite_of(folder.path(), &[MCPROOF, "demo", "tracker"], &said.concat(), "1 test with 6 steps");
     for part in ["complete: ", "ISSUE-1", "rpc_error: ", "- subscribe: ", "logging/setLevel", "- unsubscribe: "] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+/// A server that answers in sentences and asks its user.
+fn clerk() -> [String; 2] {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/clerk.py");
+    ["python3".to_owned(), script.to_str().unwrap().to_owned()]
+}
+
+#[test]
+fn a_suite_of_a_recording_answers_as_its_client_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut opening = handshake();
+    opening[0]["params"]["capabilities"] = json!({ "elicitation": {} });
+    let said = [&opening[..], &[request(1, "tools/call", json!({ "name": "ask", "arguments": {} }))]].concat();
+    let text = suite_of(folder.path(), &clerk().each_ref().map(String::as_str), &said, "1 test with 1 step");
+    for part in ["$result", "action: accept", "The user said"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
 }

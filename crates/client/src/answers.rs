@@ -95,6 +95,31 @@ pub enum Elicitation {
     Accept(Map<String, Value>),
     Decline,
     Cancel,
+    /// A whole `ElicitResult`, which is sent as it is: without defaults, and whatever the form says.
+    Result(Map<String, Value>),
+}
+
+impl Elicitation {
+    /// The name under which a whole result is written.
+    pub const RESULT: &str = "$result";
+
+    /// As people write it: values, a word, or `$result` with a whole result. `None` for what is none of these.
+    pub fn of(value: Value) -> Option<Self> {
+        match value {
+            Value::Object(mut values) => match values.remove(Self::RESULT) {
+                None => Some(Self::Accept(values)),
+                Some(Value::Object(result)) if values.is_empty() => Some(Self::Result(result)),
+                Some(_) => None,
+            },
+            Value::String(word) => match word.as_str() {
+                "accept" => Some(Self::Accept(Map::new())),
+                "decline" => Some(Self::Decline),
+                "cancel" => Some(Self::Cancel),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// What the model would say.
@@ -115,6 +140,7 @@ impl Elicitation {
             Self::Accept(_) => Value::from("accept"),
             Self::Decline => Value::from("decline"),
             Self::Cancel => Value::from("cancel"),
+            Self::Result(result) => json!({ "$result": result }),
         }
     }
 }
@@ -126,6 +152,20 @@ impl Sampling {
             Self::Text(text) => Value::from(text.as_str()),
             Self::Result(result) => result.clone(),
             Self::Reject => Value::from("reject"),
+        }
+    }
+
+    /// The `CreateMessageResult` that is sent; `None` if the request is rejected.
+    pub fn result(&self) -> Option<Value> {
+        match self {
+            Self::Text(text) => Some(json!({
+                "role": "assistant",
+                "content": { "type": "text", "text": text },
+                "model": "mcproof",
+                "stopReason": "endTurn",
+            })),
+            Self::Result(result) => Some(result.clone()),
+            Self::Reject => None,
         }
     }
 }
@@ -252,6 +292,7 @@ fn elicited(policy: &Elicitation, params: &Value) -> Value {
     match policy {
         Elicitation::Decline => json!({ "action": "decline" }),
         Elicitation::Cancel => json!({ "action": "cancel" }),
+        Elicitation::Result(result) => Value::Object(result.clone()),
         // The content of a URL elicitation never passes through the client.
         Elicitation::Accept(_) if params.get("mode").and_then(Value::as_str) == Some("url") => json!({ "action": "accept" }),
         Elicitation::Accept(values) => {
@@ -266,16 +307,7 @@ fn elicited(policy: &Elicitation, params: &Value) -> Value {
 }
 
 fn sampled(policy: &Sampling) -> Result<Value, RpcError> {
-    match policy {
-        Sampling::Text(text) => Ok(json!({
-            "role": "assistant",
-            "content": { "type": "text", "text": text },
-            "model": "mcproof",
-            "stopReason": "endTurn",
-        })),
-        Sampling::Result(result) => Ok(result.clone()),
-        Sampling::Reject => Err(RpcError { code: REJECTED, message: "user rejected sampling request".into(), data: None }),
-    }
+    policy.result().ok_or_else(|| RpcError { code: REJECTED, message: "user rejected sampling request".into(), data: None })
 }
 
 #[cfg(test)]
@@ -325,6 +357,25 @@ mod tests {
         ] {
             check(Answers { sampling: Some(sampling), ..Answers::default() }, json!({ "sampling": expected }));
         }
+    }
+
+    #[test]
+    fn an_elicitation_is_read_as_it_is_written() {
+        let params = json!({ "requestedSchema": { "properties": { "a": { "type": "integer", "default": 1 } } } });
+        let check = |written: Value, sent: Option<Value>| {
+            let answer = |policy| Answers { elicitation: Some(policy), ..Answers::default() }.answer(methods::ELICITATION_CREATE, &params);
+            assert_eq!(Elicitation::of(written.clone()).map(|policy| answer(policy).unwrap()), sent, "{written}");
+        };
+        check(json!({ "b": 2 }), Some(json!({ "action": "accept", "content": { "a": 1, "b": 2 } })));
+        check(json!("accept"), Some(json!({ "action": "accept", "content": { "a": 1 } })));
+        check(json!("decline"), Some(json!({ "action": "decline" })));
+        check(json!("cancel"), Some(json!({ "action": "cancel" })));
+        let exact = json!({ "action": "accept", "content": { "b": "2" }, "_meta": {} });
+        check(json!({ "$result": exact, "b": 2 }), None);
+        check(json!({ "$result": exact }), Some(exact));
+        check(json!({ "$result": "accept" }), None);
+        check(json!("maybe"), None);
+        check(json!(3), None);
     }
 
     #[tokio::test]

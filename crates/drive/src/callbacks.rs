@@ -8,7 +8,7 @@ use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Answers, Callback, CallbackResponse, Elicitation, Root, Sampling};
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_record::drive::{AskedOfDriver, DriveAnswers};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -96,13 +96,8 @@ fn read_roots(value: Value) -> Result<Vec<Root>, DriveError> {
 }
 
 fn read_elicitation(value: Value) -> Result<Elicitation, DriveError> {
-    match value {
-        Value::Object(values) => Ok(Elicitation::Accept(values)),
-        Value::String(word) if word == "accept" => Ok(Elicitation::Accept(Map::new())),
-        Value::String(word) if word == "decline" => Ok(Elicitation::Decline),
-        Value::String(word) if word == "cancel" => Ok(Elicitation::Cancel),
-        _ => Err(wrong("elicitation", "an object of values, `accept`, `decline` or `cancel`")),
-    }
+    let expected = "an object of values, `accept`, `decline`, `cancel`, or `$result` with a whole result";
+    Elicitation::of(value).ok_or_else(|| wrong("elicitation", expected))
 }
 
 fn read_sampling(value: Value) -> Result<Sampling, DriveError> {

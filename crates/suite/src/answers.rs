@@ -32,17 +32,11 @@ pub static ANSWERS: Object<Answers> = Object {
         },
         Key {
             name: "elicitation",
-            doc: "the user's response: these values and the defaults of the schema, `accept` with the defaults alone, `decline` or `cancel`",
+            doc: "the user's response: these values and the defaults of the schema, `accept` with the defaults alone, `decline`, `cancel`, or `$result` with a whole result, which is sent as it is",
             shape: Shape::Elicitation,
             presence: Presence::Optional,
             read: |reader, node, draft| {
-                draft.elicitation = Some(match value(&reader.final_value(node))? {
-                    Value::Object(values) => Elicitation::Accept(values),
-                    Value::String(word) if word == "accept" => Elicitation::Accept(Map::new()),
-                    Value::String(word) if word == "decline" => Elicitation::Decline,
-                    Value::String(word) if word == "cancel" => Elicitation::Cancel,
-                    _ => return Err(Fault::Shape),
-                });
+                draft.elicitation = Some(Elicitation::of(value(&reader.final_value(node))?).ok_or(Fault::Shape)?);
                 Ok(())
             },
         },

@@ -139,7 +139,7 @@ impl Shape {
             Self::Word(words) => return format!("one of {}", listed(words.iter().copied())),
             Self::TextList => "a list of texts",
             Self::TextOrTexts => "text or a list of texts",
-            Self::Elicitation => "`accept`, `decline`, `cancel` or a map of values",
+            Self::Elicitation => "`accept`, `decline`, `cancel`, a map of values or `$result` with a whole result",
             Self::Sampling => "text, `reject` or a result as a map",
             Self::Roots => "a list of URIs, or of maps such as { uri: file:///home/me/project, name: project }",
             Self::Any => "a value",

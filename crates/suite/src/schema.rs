@@ -186,7 +186,9 @@ fn examples(shape: Shape) -> Vec<Value> {
         Shape::Size => vec![json!("16MiB"), json!(65536)],
         Shape::Regex => one(json!("/listening on port (\\d+)/")),
         Shape::Command => vec![json!("node server.js"), json!(["sh", "-c", "node server.js 2>log"])],
-        Shape::Elicitation => vec![json!("accept"), json!({ "name": "Ann" })],
+        Shape::Elicitation => {
+            vec![json!("accept"), json!({ "name": "Ann" }), json!({ "$result": { "action": "accept", "content": { "name": "Ann" } } })]
+        }
         Shape::Sampling => vec![json!("the model's response"), json!("reject")],
         Shape::Roots => vec![json!(["file:///home/me/project"]), json!([{ "uri": "file:///home/me/project", "name": "project" }])],
         Shape::Matcher => {

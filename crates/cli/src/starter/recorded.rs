@@ -6,6 +6,7 @@ use super::now::Now;
 use super::{BaseEnvironment, fleeting, yaml};
 use crate::recording::with_port;
 use mcproof_client::redaction::REDACTED;
+use mcproof_client::{Elicitation, Sampling};
 use mcproof_record::Direction;
 use mcproof_suite::judge::{Payload, looks_like_a_pattern};
 use mcproof_suite::{Environment, load};
@@ -218,7 +219,14 @@ fn draft(session: &RecordedSession, context: &Context<'_>, left_out: &mut BTreeM
                     Some(task) => as_task(call, index, &outcome_of_task(&task, &calls[index..]), &saved, context),
                     None => one(call, index, &saved, context),
                 };
-                step.map(|step| with_answers(step, call, session)).map_err(str::to_owned)
+                let step = step.map(|step| with_answers(step, call, session));
+                if let Ok((_, more)) = &step
+                    && *more > 0
+                {
+                    *left_out.entry("further answers of the client, where it answered the same differently".to_owned()).or_default() +=
+                        more;
+                }
+                step.map(|(step, _)| step).map_err(str::to_owned)
             }
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 if !lists.insert(call.method.clone()) {
@@ -642,13 +650,21 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
     Ok(saving(step, index, saved))
 }
 
-/// What the client responded to the server meanwhile.
-fn with_answers(mut step: Step, call: &Call, session: &RecordedSession) -> Step {
-    let mut answers = Map::new();
+/// What the client responded to the server meanwhile, and how many of its responses the step has no room for: it says each thing once.
+fn with_answers(mut step: Step, call: &Call, session: &RecordedSession) -> (Step, usize) {
+    let (mut answers, mut more) = (Map::new(), 0);
+    let mut take = |method: &str, result: &Value| {
+        let mut given = Map::new();
+        answer(method, result, &mut given);
+        for (name, value) in given {
+            more += usize::from(answers.get(&name).is_some_and(|known| *known != value));
+            answers.entry(name).or_insert(value);
+        }
+    };
     let during = session.calls.iter().filter(|other| other.direction == Direction::FromServer && other.parent == Some(call.key));
     for asked in during.filter(|other| other.kind == CallKind::Request && other.status == CallStatus::Ok) {
         let Some(result) = result_of(asked) else { continue };
-        answer(&asked.method, &result, &mut answers);
+        take(&asked.method, &result);
     }
     // In the modern era, a request brings what was asked for.
     let brought = call.request_json().and_then(|request| request.pointer("/params/inputResponses").cloned());
@@ -660,26 +676,25 @@ fn with_answers(mut step: Step, call: &Call, session: &RecordedSession) -> Step 
         } else {
             "sampling/createMessage"
         };
-        answer(method, result, &mut answers);
+        take(method, result);
     }
     if !answers.is_empty() {
         step.rest.push(("answers", Value::Object(answers)));
     }
-    step
+    (step, more)
 }
 
 fn answer(method: &str, result: &Value, answers: &mut Map<String, Value>) {
     let (key, value) = match method {
-        "elicitation/create" => match (result["action"].as_str(), &result["content"]) {
-            (Some("accept"), content) if content.is_object() => ("elicitation", content.clone()),
-            (Some(action @ ("decline" | "cancel")), _) => ("elicitation", json!(action)),
-            _ => return,
+        // Values alone would bring the defaults of the form, which this client may not have sent.
+        "elicitation/create" => match result["action"].as_str() {
+            Some(action @ ("decline" | "cancel")) if *result == json!({ "action": action }) => ("elicitation", json!(action)),
+            Some(_) => ("elicitation", json!({ Elicitation::RESULT: result })),
+            None => return,
         },
-        "sampling/createMessage" => match result.pointer("/content/text") {
-            // What a text in a suite becomes.
-            Some(text) if result["model"] == "mcproof" => ("sampling", text.clone()),
-            _ if result.get("content").is_some() => ("sampling", result.clone()),
-            _ => return,
+        "sampling/createMessage" => match result.get("content") {
+            Some(content) => ("sampling", sampled_text(result, content).unwrap_or_else(|| result.clone())),
+            None => return,
         },
         "roots/list" => {
             let roots = result["roots"].as_array().into_iter().flatten().filter_map(|root| {
@@ -691,6 +706,12 @@ fn answer(method: &str, result: &Value, answers: &mut Map<String, Value>) {
         _ => return,
     };
     answers.insert(key.to_owned(), escaped(&value));
+}
+
+/// The text that a suite says, if it becomes this very result.
+fn sampled_text(result: &Value, content: &Value) -> Option<Value> {
+    let text = content.get("text")?.as_str().filter(|text| *text != "reject")?;
+    (Sampling::Text(text.to_owned()).result().as_ref() == Some(result)).then(|| json!(text))
 }
 
 fn result_of(call: &Call) -> Option<Value> {
@@ -896,6 +917,28 @@ fn escaped(value: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_of_a_suite_answers_what_was_recorded() {
+        let check = |method: &str, result: Value, expected: Value| {
+            let mut answers = Map::new();
+            answer(method, &result, &mut answers);
+            assert_eq!(Value::Object(answers), expected, "{result}");
+        };
+        let accepted = json!({ "action": "accept", "content": { "name": "${Ann}" } });
+        let exact = json!({ "action": "accept", "content": { "name": "$${Ann}" } });
+        check("elicitation/create", accepted, json!({ "elicitation": { "$result": exact } }));
+        check("elicitation/create", json!({ "action": "accept" }), json!({ "elicitation": { "$result": { "action": "accept" } } }));
+        check("elicitation/create", json!({ "action": "decline" }), json!({ "elicitation": "decline" }));
+        let odd = json!({ "action": "cancel", "content": null });
+        check("elicitation/create", odd.clone(), json!({ "elicitation": { "$result": odd } }));
+        let said = |text: &str| Sampling::Text(text.to_owned()).result().unwrap();
+        check("sampling/createMessage", said("hi"), json!({ "sampling": "hi" }));
+        check("sampling/createMessage", said("reject"), json!({ "sampling": said("reject") }));
+        let mut other = said("hi");
+        other["stopReason"] = json!("maxTokens");
+        check("sampling/createMessage", other.clone(), json!({ "sampling": other }));
+    }
 
     #[test]
     fn what_another_session_got_otherwise_will_be_another_value() {

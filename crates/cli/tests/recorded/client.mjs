@@ -16,7 +16,11 @@ const client = new Client(
 client.setRequestHandler(types.CreateMessageRequestSchema, () => ({
   model: "fixed", role: "assistant", content: { type: "text", text: "a fixed text" },
 }));
-client.setRequestHandler(types.ElicitRequestSchema, () => ({ action: "decline" }));
+// The user fills in what has to be, and nothing of what the form has a default for.
+client.setRequestHandler(types.ElicitRequestSchema, ({ params: { requestedSchema: form } }) => {
+  const required = form.required ?? [];
+  return { action: "accept", content: Object.fromEntries(required.map((name) => [name, filled(form.properties[name])])) };
+});
 client.setRequestHandler(types.ListRootsRequestSchema, () => ({ roots: [{ uri: "file:///somewhere", name: "somewhere" }] }));
 
 await client.connect(await transport());
@@ -34,6 +38,17 @@ for (const [action, name, args] of JSON.parse(given)) {
   }
 }
 await client.close();
+
+function filled(field) {
+  const [choice] = field.enum ?? field.oneOf?.map((one) => one.const) ?? [];
+  switch (field.type) {
+    case "boolean": return true;
+    case "integer":
+    case "number": return field.minimum ?? 1;
+    case "array": return [];
+    default: return choice ?? { email: "ann@example.com", uri: "https://example.com", date: "2026-01-31" }[field.format] ?? "Ann Example";
+  }
+}
 
 async function transport() {
   const [first, ...rest] = server;

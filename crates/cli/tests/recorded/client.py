@@ -16,8 +16,24 @@ async def sample(context, params):
     return types.CreateMessageResult(role="assistant", model="fixed", content=content)
 
 
+def filled(field):
+    choices = field.get("enum") or [one["const"] for one in field.get("oneOf", [])]
+    match field.get("type"):
+        case "boolean":
+            return True
+        case "integer" | "number":
+            return field.get("minimum", 1)
+        case "array":
+            return []
+    formats = {"email": "ann@example.com", "uri": "https://example.com", "date": "2026-01-31"}
+    return choices[0] if choices else formats.get(field.get("format"), "Ann Example")
+
+
 async def elicit(context, params):
-    return types.ElicitResult(action="decline")
+    # The user fills in what has to be, and nothing of what the form has a default for.
+    form = getattr(params, "requestedSchema", None) or getattr(params, "requested_schema", None) or {}
+    content = {name: filled(form["properties"][name]) for name in form.get("required", [])}
+    return types.ElicitResult(action="accept", content=content)
 
 
 async def roots(context):
