@@ -44,7 +44,7 @@ use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::ONE_CONNECTION;
 use mcproof_client::{
     CallFailure, ConnectFailure, ConnectOptions, FrameObserver, Reading, Reuse, Session, Startup, Tap, TapBounds, Target, TranscriptPool,
-    Unanswered, search_endpoint,
+    Unanswered, is_gateway, search_endpoint,
 };
 use mcproof_protocol::{EraChoice, Revision, Transport, error_code};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
@@ -607,15 +607,12 @@ fn of_both_eras(mut take: Conversation) -> Conversation {
 /// A server that lives in one era refuses the handshake of the other, as it should. One that refuses both is broken in the
 /// era that it seems to be of.
 fn distinguish_eras(legacy: &mut EraOutcome, modern: &mut EraOutcome) {
-    // One that is discovered, names its legacy versions only, and speaks them, does not claim to be modern.
-    if legacy.failure.is_none() && matches!(modern.failure, Some(ConnectFailure::NoCommonVersion { .. })) {
-        modern.conversations.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
-    }
     let (Some(old), Some(new)) = (&legacy.failure, &modern.failure) else {
         // A modern server without a word for legacy clients.
         if let (Some(ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Response { head, .. }), .. }), None) =
             (&legacy.failure, &modern.failure)
-            && head.status < 500
+            && (400..500).contains(&head.status)
+            && !is_of_gateway(head.status)
         {
             legacy.conversations.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
         }
@@ -652,6 +649,11 @@ fn is_unreachable(failure: &ConnectFailure) -> bool {
         ConnectFailure::Unauthorized { .. } => false,
         _ => false,
     }
+}
+
+/// Whether a status is that of a gateway or of a limit, which says nothing about what the server speaks.
+fn is_of_gateway(status: u16) -> bool {
+    is_gateway(status) || matches!(status, 408 | 425 | 429)
 }
 
 /// Whether `initialize` got a result.

@@ -1,15 +1,17 @@
 //! A client of the modern era: stateless requests with their metadata, and what is wrong with requests that lack it.
 
 use super::calls::Tools;
-use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome, headers_of_post};
+use super::explorer::{Explorer, FailedDiscovery, headers_of_post};
 use super::features::NO_RESOURCE;
 use super::optional_members::{OTHER_LEVELS, level_form};
-use super::{CheckOptions, EraOutcome, EraSupport, Permission, listing, modern_headers};
+use super::{CheckOptions, EraOutcome, EraSupport, MODERN_CODES, Permission, is_of_gateway, listing, modern_headers};
+use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::LEGAL_FORM;
-use mcproof_client::{ConnectFailure, ConnectOptions, HeaderCase, Target};
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, HeaderCase, Target, Unanswered};
 use mcproof_protocol::{EraChoice, Revision, Transport, error_code, meta, methods};
-use mcproof_record::{Conversation, Opened};
+use mcproof_record::{Conversation, Direction, FrameBody, Opened};
 use serde_json::{Value, json};
+use std::pin::Pin;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -69,31 +71,41 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
         }
         Err(FailedDiscovery { mut take, failure, mut still }) => {
             let mut conversations = Vec::new();
-            match &failure {
-                ConnectFailure::BadResult { .. } | ConnectFailure::NoCommonVersion { .. } => {}
+            // A refusal of its own is enough to ask on, which need not wait for the other client.
+            let is_refused = matches!(failure, ConnectFailure::BadResult { .. } | ConnectFailure::Refused { .. });
+            let is_legacy = !is_refused && eras.is_legacy().await;
+            let undiscovered = match &failure {
+                ConnectFailure::BadResult { .. } => Undiscovered::Broken,
                 // Only modern servers know these errors.
-                ConnectFailure::Refused { error, .. }
-                    if matches!(
-                        error.code,
-                        error_code::UNSUPPORTED_VERSION | error_code::MISSING_CAPABILITY | error_code::HEADER_MISMATCH
-                    ) =>
-                {
+                ConnectFailure::Refused { error, .. } if MODERN_CODES.contains(&error.code) => {
                     conversations.extend(spellings(check_options).await);
+                    Undiscovered::Broken
                 }
-                // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
-                // another request tells them apart.
-                _ => match undiscovered(check_options, &failure, &mut still).await {
-                    Some(other) => conversations.push(other),
-                    None => {
-                        take.opened = Opened::OtherEra;
-                        // Nobody may want it.
-                        if let Some(explorer) = still
-                            && let Err(unwanted) = hand_on.send(explorer)
-                        {
-                            unwanted.end().await;
-                        }
-                    }
+                ConnectFailure::Refused { .. } => look_undiscovered(check_options, eras, &mut still).await,
+                // HTTP+SSE belongs to the legacy era alone.
+                ConnectFailure::NoModernSse => Undiscovered::OtherEra,
+                failure if claims_modern_era(failure, &take) => Undiscovered::Broken,
+                // One that speaks no era at all is told with its handshakes.
+                ConnectFailure::NoCommonVersion { .. } if !is_legacy => Undiscovered::Broken,
+                _ if !is_legacy => Undiscovered::OtherEra,
+                failure => match look_undiscovered(check_options, eras, &mut still).await {
+                    // Nothing was said of this era, and nothing is known of it.
+                    Undiscovered::Silent if tells_nothing(failure) || take.opened == Opened::Bare => Undiscovered::Broken,
+                    other => other,
                 },
+            };
+            match undiscovered {
+                Undiscovered::Broken => {}
+                Undiscovered::Modern(other) => conversations.push(*other),
+                Undiscovered::OtherEra | Undiscovered::Silent => {
+                    take.opened = Opened::OtherEra;
+                    // Nobody may want it.
+                    if let Some(explorer) = still
+                        && let Err(unwanted) = hand_on.send(explorer)
+                    {
+                        unwanted.end().await;
+                    }
+                }
             }
             conversations.insert(0, take);
             EraOutcome { conversations, kind: None, failure: Some(failure) }
@@ -127,33 +139,105 @@ async fn spellings(check_options: &CheckOptions) -> Option<Conversation> {
     Some(explorer.end().await)
 }
 
-/// A conversation with a server that is modern although it refused to be discovered.
-async fn undiscovered(check_options: &CheckOptions, failure: &ConnectFailure, still: &mut Option<Explorer<'_>>) -> Option<Conversation> {
-    let ConnectFailure::Refused { .. } = failure else { return None };
+/// What a server is that did not let itself be discovered.
+enum Undiscovered {
+    /// Modern all the same, as this conversation shows.
+    Modern(Box<Conversation>),
+    /// Modern by what it says, or not known: the failed discovery is what there is to judge.
+    Broken,
+    OtherEra,
+    /// It responded to nothing, as a server of another era may.
+    Silent,
+}
+
+/// Whether a server says that it supports this revision, or one that is later, in a result of `server/discover` that cannot be used: it has
+/// the wrong content type or status, is in an array or a text that is not JSON, or lists no version of the request's.
+fn claims_modern_era(failure: &ConnectFailure, take: &Conversation) -> bool {
+    match failure {
+        // An error that names other versions is right. A result is not, unless it is that of a legacy server which knows discovery.
+        ConnectFailure::NoCommonVersion { supported } => {
+            let is_result = ConversationView::new(take).handshake().is_some();
+            is_result && supported.iter().any(|version| version.as_str() > Revision::LATEST_LEGACY.as_str())
+        }
+        _ => take.transcript.frames.iter().filter(|frame| frame.direction == Direction::FromServer).any(|frame| match &frame.body {
+            FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } | FrameBody::SseEvent { bytes, .. } => {
+                lists_modern_revision(&bytes.to_text())
+            }
+            _ => false,
+        }),
+    }
+}
+
+fn lists_modern_revision(text: &str) -> bool {
+    let mut lists = text.split("supportedVersions").skip(1).filter_map(|rest| rest.split(']').next());
+    lists.any(|list| list.contains(Revision::MODERN.as_str()))
+}
+
+/// Whether a failure says nothing about eras: nothing was reached, or somebody before the server let nobody in.
+fn tells_nothing(failure: &ConnectFailure) -> bool {
+    match failure {
+        ConnectFailure::Start(_)
+        | ConnectFailure::Unauthorized { .. }
+        | ConnectFailure::AddressTaken { .. }
+        | ConnectFailure::OtherListens { .. }
+        | ConnectFailure::NotListening { .. }
+        | ConnectFailure::NotLocated { .. } => true,
+        ConnectFailure::Unanswered { failure: CallFailure::Unanswered(unanswered), .. } => match unanswered {
+            Unanswered::Unreachable(_) => true,
+            Unanswered::Response { head, .. } => is_of_gateway(head.status),
+        },
+        _ => false,
+    }
+}
+
+/// Asks a server that did not let itself be discovered for something else: a legacy server answers `server/discover` with any error, or not
+/// at all, and a modern one without discovery does as well.
+async fn look_undiscovered(check_options: &CheckOptions, eras: &EraSupport, still: &mut Option<Explorer<'_>>) -> Undiscovered {
     // The process that refused is as good as another one to hear that it is not modern.
     if let Some(refused) = still.as_mut()
-        && let Some(answer) = ask_undiscovered(refused).await
-        && !is_modern(&answer)
+        && serves_modern_era(refused).await == Some(false)
     {
-        return None;
+        return Undiscovered::OtherEra;
     }
     if let (true, Some(refused)) = (check_options.budget.is_one_at_a_time(), still.take()) {
         refused.end().await;
     }
     let kind = super::explorer::transport_of(check_options);
-    let mut explorer = Explorer::bare(check_options, "undiscovered", kind, Revision::MODERN.as_str()).await.ok()?;
-    let answer = ask_undiscovered(&mut explorer).await;
+    let opened = Explorer::bare(check_options, "undiscovered", kind, Revision::MODERN.as_str()).await;
+    let Ok(mut explorer) = opened else { return Undiscovered::Silent };
+    // Without its type, as what a check awaits is nested deeply.
+    let served: Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> = Box::pin(serves_modern_era(&mut explorer));
+    let is_modern = tokio::select! {
+        is_modern = served => is_modern,
+        () = is_of_other_era(check_options, eras) => None,
+    };
     let take = explorer.end().await;
-    answer.is_some_and(|answer| is_modern(&answer)).then_some(take)
+    match is_modern {
+        Some(true) => Undiscovered::Modern(Box::new(take)),
+        Some(false) => Undiscovered::OtherEra,
+        None => Undiscovered::Silent,
+    }
 }
 
-async fn ask_undiscovered(explorer: &mut Explorer<'_>) -> ResponseOutcome {
-    explorer.send_request("undiscovered", Some(methods::TOOLS_LIST), methods::TOOLS_LIST, json!({})).await
+/// Whether a server responds to a list as one of the modern era does; `None` if it does not respond. One without tools may have another list.
+async fn serves_modern_era(explorer: &mut Explorer<'_>) -> Option<bool> {
+    let mut outcome = None;
+    for (method, ..) in listing::LISTS {
+        match explorer.send_request("undiscovered", Some(method), method, json!({})).await {
+            Some(Err(error_code::METHOD_NOT_FOUND)) => outcome = Some(false),
+            Some(answer) => return Some(is_modern(&answer)),
+            None => break,
+        }
+    }
+    outcome
 }
 
-/// Legacy servers may answer a list before their handshake; they do not know this member.
+/// Legacy servers may answer a list before their handshake; they know neither this member nor these errors.
 fn is_modern(answer: &Result<Value, i64>) -> bool {
-    matches!(answer, Ok(result) if result.get("resultType").is_some())
+    match answer {
+        Ok(result) => result.get("resultType").is_some(),
+        Err(code) => MODERN_CODES.contains(code),
+    }
 }
 
 /// Requests without a discovery before them, which have to be understood each by itself.

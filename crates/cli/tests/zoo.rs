@@ -80,6 +80,7 @@ fn main() -> ExitCode {
         });
         told.into_iter().collect()
     }));
+    trials.push(Trial::test("a_lost_discovery_of_a_server_of_both_eras_is_told", mutations::lost_discoveries_of_both_eras_are_told));
     trials.push(Trial::test("the_doctor_names_the_step_that_fails", doctor::names_the_step_that_fails));
     for place in mutations::PLACES {
         let name = format!("mutations_of_the_correct_server_over_{}_{}_are_told", place.0, place.1);

@@ -24,6 +24,9 @@ pub(crate) type Place = (&'static str, &'static str);
 
 pub(crate) const PLACES: [Place; 5] = [("stdio", "legacy"), ("stdio", "modern"), ("http", "legacy"), ("http", "modern"), ("sse", "legacy")];
 
+/// In place of an era: the server speaks both.
+const BOTH: &str = "both";
+
 /// Checks at the same time: they wait most of their time.
 const AT_ONCE: usize = 12;
 
@@ -119,7 +122,10 @@ fn check((transport, era): Place, words: &[&str], witness: &Path) -> Outcome {
         "stdio" => vec!["--stdio".to_owned()],
         other => vec![format!("--{other}"), "0".into()],
     });
-    server.extend(["--era", era, "--witness", witness.to_str().unwrap()].iter().chain(words).map(|&word| word.to_owned()));
+    if era != BOTH {
+        server.extend(["--era".to_owned(), era.to_owned()]);
+    }
+    server.extend(["--witness", witness.to_str().unwrap()].iter().chain(words).map(|&word| word.to_owned()));
     let mut command = Command::new(PROGRAM.get().map_or(env!("CARGO_BIN_EXE_mcproof"), String::as_str));
     command.args(["check", "--json"]);
     let mut listening = None;
@@ -214,6 +220,27 @@ pub(crate) fn a_silent_tool_is_told(place: Place) -> Result<(), libtest_mimic::F
         true => Ok(()),
         false => Err(format!("{place:?}: {} {:?}", outcome.describe(), outcome.gaps).into()),
     }
+}
+
+/// Discoveries that no client can use, of a server whose legacy era is well: that does not make up for the modern one.
+pub(crate) fn lost_discoveries_of_both_eras_are_told() -> Result<(), libtest_mimic::Failed> {
+    const LOST: [(&str, &str); 6] = [
+        ("http", "response:POST:server/discover:200 head:change content-type"),
+        ("http", "response:POST:server/discover:200 head:delete content-type"),
+        ("http", "result:server/discover drop"),
+        ("http", "result:server/discover change /result/supportedVersions/0"),
+        ("stdio", "result:server/discover drop"),
+        ("stdio", "result:server/discover change /result/supportedVersions/0"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let tries = LOST.map(|(transport, mutation)| ((transport, BOTH), mutation.to_owned()));
+    let outcomes = all_of(&tries, folder.path(), |_| {});
+    let green: Vec<String> = outcomes
+        .iter()
+        .filter(|(_, _, outcome)| outcome.is_green() || !outcome.changed)
+        .map(|((transport, _), mutation, outcome)| format!("{transport} {mutation}: {}", outcome.describe()))
+        .collect();
+    if green.is_empty() { Ok(()) } else { Err(green.join("\n").into()) }
 }
 
 /// A sample of a place: the same for as long as the server says the same.

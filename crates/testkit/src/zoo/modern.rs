@@ -2,10 +2,10 @@
 
 use super::changes::{accept, ask, count, is_error, refuse, remove};
 use super::deviation::Deviation;
-use super::http::renumber;
+use super::http::{asks, renumber};
 use super::internal_deviation::InternalDeviation;
 use super::lists::LOGS;
-use super::server::{MODERN as REVISION, Received, Response, notification};
+use super::server::{Body, MODERN as REVISION, Received, Response, notification};
 use super::{ALL, BrokenServer, HTTP, MODERN, STDIO, broken_server};
 use crate::raw_http::Request;
 use serde_json::{Value, json};
@@ -46,6 +46,38 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
             }
             vec![message]
         }),
+    ),
+    broken_server(
+        "discovery-as-page",
+        "calls the result of a discovery text/html",
+        "http-response-content-type",
+        HTTP,
+        MODERN,
+        Deviation::Response(|request, response| {
+            if asks(request, "server/discover") && response.status == 200 {
+                response.set("content-type", "text/html");
+            }
+        }),
+    ),
+    broken_server(
+        "discovery-in-an-array",
+        "puts the result of a discovery into an array",
+        "messages-are-not-batched",
+        HTTP,
+        MODERN,
+        Deviation::Response(|request, response| {
+            if let (true, Body::Bytes(bytes)) = (asks(request, "server/discover") && response.status == 200, &mut response.body) {
+                *bytes = [b"[", bytes.as_slice(), b"]"].concat();
+            }
+        }),
+    ),
+    broken_server(
+        "discovery-lists-the-future",
+        "lists a version of the future at discovery, and not the one that it speaks",
+        "discover-names-versions",
+        ALL,
+        MODERN,
+        Deviation::Result("server/discover", |_, result| result["supportedVersions"] = json!(["2027-01-01"])),
     ),
     broken_server(
         "discover-unknown",
