@@ -4,6 +4,7 @@
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
+use std::collections::BTreeMap;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -39,6 +40,23 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "write `type/subtype`, such as `text/plain; charset=utf-8`, and let an HTTP library write the head of the response",
         ..Rule::DEFAULT
     },
+    Rule {
+        id: "http-charset-is-utf-8",
+        area: Area::Http,
+        requirement: "the type of an event stream or of JSON names no charset, or `utf-8`",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "https://html.spec.whatwg.org/multipage/iana.html#text/event-stream",
+        }],
+        on: AppliesTo::Web,
+        judge: Judge::Each(charsets_are_utf_8),
+        why: "messages are UTF-8, and the HTTP libraries of Python, Java and .NET decode a body by the charset of its type: with UTF-16 the client \
+              gets no message, with ISO-8859-1 wrong letters",
+        remedy: "leave the charset out, or set it to `utf-8`; some frameworks add another one by default",
+        sdks: &[("Java", "`response.setCharacterEncoding(\"UTF-8\")` before the writer is used: a servlet's default is ISO-8859-1")],
+        ..Rule::DEFAULT
+    },
 ];
 
 const NO_RESPONSE: &str = "no HTTP response came";
@@ -70,6 +88,40 @@ fn content_types_are_media_types(conversation: &ConversationView<'_>) -> Judgmen
     Judgment::of(wrong.into_iter().collect(), responses.len(), NO_RESPONSE)
 }
 
+/// Why a charset of JSON counts one step less.
+const NO_MEANING: &str = "a charset has no meaning for JSON (RFC 8259, section 11), and many clients ignore it";
+
+/// Why this name does.
+const ALIAS: &str = "most clients take `utf8` for `utf-8`";
+
+fn charsets_are_utf_8(conversation: &ConversationView<'_>) -> Judgment {
+    let (mut seen, mut wrong) = (0, BTreeMap::<bool, Violation>::new());
+    for exchange in conversation.exchanges.values() {
+        let kind = exchange.media_type();
+        let is_stream = kind.as_deref() == Some("text/event-stream");
+        if !is_stream && (kind.as_deref() != Some("application/json") || exchange.method != "POST") {
+            continue;
+        }
+        seen += 1;
+        let value = exchange.header("content-type").unwrap_or_default();
+        let Some(charset) = charset(value).filter(|charset| !charset.eq_ignore_ascii_case("utf-8")) else { continue };
+        let tolerance = match charset.eq_ignore_ascii_case("utf8") {
+            true => Some(ALIAS),
+            false => (!is_stream).then_some(NO_MEANING),
+        };
+        let told = format!("the response to the {} has `Content-Type: {}`", excerpt(exchange.method), excerpt(value));
+        wrong.entry(is_stream).or_insert_with(|| Violation { tolerance, ..Violation::new(told, exchange.heads()) });
+    }
+    Judgment::of(wrong.into_values().collect(), seen, "no response with a message came")
+}
+
+/// The charset that a media type names, without its quotation marks.
+fn charset(media_type: &str) -> Option<&str> {
+    let mut parameters = media_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
+    let (_, value) = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
+    Some(value.trim().trim_matches('"'))
+}
+
 /// RFC 9110, 8.3.1. A quoted value may hold anything.
 fn is_media_type(value: &str) -> bool {
     let mut parts = value.split(';');
@@ -91,6 +143,31 @@ pub(super) fn is_token(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn a_charset_is_that_of_messages() {
+        let check = |method: &str, kind: &str, expected: Option<bool>| {
+            let text = format!("> {method} /mcp\n< 200 content-type: {kind}");
+            let recorded = example::read(&text, "http", "2025-11-25");
+            let is_tolerated = match charsets_are_utf_8(&ConversationView::new(&recorded)) {
+                Judgment::Broken(violations) => Some(violations[0].tolerance.is_some()),
+                _ => None,
+            };
+            assert_eq!(is_tolerated, expected, "{method} {kind}");
+        };
+        check("GET", "text/event-stream", None);
+        check("GET", "text/event-stream;charset=UTF-8", None);
+        check("GET", "text/event-stream; a=b; charset=\"utf-8\"", None);
+        check("GET", "text/html; charset=latin1", None);
+        check("GET", "text/event-stream; Charset=utf-16", Some(false));
+        check("POST", "text/event-stream; charset=\"ISO-8859-1\"", Some(false));
+        check("POST", "text/event-stream; charset=utf8", Some(true));
+        check("POST", "application/json; charset=iso-8859-1", Some(true));
+        check("POST", "application/json; charset=utf-8", None);
+        // A document beside the protocol.
+        check("GET", "application/json; charset=iso-8859-1", None);
+    }
 
     #[test]
     fn media_types_have_a_type_a_subtype_and_parameters() {

@@ -71,6 +71,30 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "events-in-latin-1",
+        "says that its event streams are ISO-8859-1, as older servlets do by default",
+        "http-charset-is-utf-8",
+        WEB,
+        BOTH,
+        Deviation::Response(|_, response| {
+            if response.streams() {
+                response.set("content-type", "text/event-stream;charset=ISO-8859-1");
+            }
+        }),
+    ),
+    broken_server(
+        "json-in-utf-16",
+        "says that the list of prompts is UTF-16",
+        "http-charset-is-utf-8",
+        HTTP,
+        BOTH,
+        Deviation::Response(|request, response| {
+            if asks(request, "prompts/list") {
+                response.set("content-type", "application/json; charset=utf-16");
+            }
+        }),
+    ),
+    broken_server(
         "json-guarded",
         "puts a line before the JSON of a list that keeps scripts from reading it",
         "http-body-is-json",
