@@ -2,6 +2,7 @@
 
 mod config;
 pub(crate) mod host;
+mod unknown_word;
 
 use crate::authorization::AuthArgs;
 use crate::authorization::browser::Consent;

@@ -143,7 +143,8 @@ fn a_server_that_never_starts_is_not_started_for_each_test() {
     let folder = tempfile::tempdir().unwrap();
     let check = |options: &str, arguments: &[&str], starts: usize| {
         let log = folder.path().join("starts");
-        let server = format!("{{ era: legacy, stdio: {{ command: [sh, -c, 'echo x >> {}; echo no database >&2; exit 1'] }} }}", log.display());
+        let server =
+            format!("{{ era: legacy, stdio: {{ command: [sh, -c, 'echo x >> {}; echo no database >&2; exit 1'] }} }}", log.display());
         let tests: String = (0..5).map(|number| format!("  - {{ name: t{number}, steps: [tools] }}\n")).collect();
         let text = format!("server: {server}\n{options}tests:\n{tests}");
         check(&text, arguments, 3, &["no database", "server is not started again", "> t0`", "5 failed"]);

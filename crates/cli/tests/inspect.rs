@@ -429,6 +429,18 @@ fn servers_have_names() {
     at(&below, &["inspect", "tracker", "--method", "tools/list"]).check(0, r#""name": "echo""#, "");
     at(folder.path(), &["call", "--server", "tracker", "echo", "message=a"]).check(0, r#""text": "a""#, "");
     at(&below, &["tools", "trackr"]).check_failed(2, &["no server named `trackr`", "did you mean `tracker`?"]);
+    at(&below, &["tools", "127.0.0.1:3000"]).check_failed(2, &["for a URL, write http://127.0.0.1:3000"]);
+    at(&below, &["tools", "server.js"]).check_failed(2, &["-- node server.js"]);
+    at(&below, &["tools", "other"]).check_failed(2, &["known servers: tracker"]);
+    at(folder.path(), &["check", ".mcp.json"])
+        .check_failed(2, &["is a configuration file, not a server", "name one of its servers: tracker"]);
+    at(folder.path(), &["lock", "none.json"]).check_failed(2, &["file `none.json` does not exist"]);
+    at(folder.path(), &["test", ".mcp.json"]).check_failed(2, &["this is a configuration of servers, not a suite"]);
+    let suite = folder.path().join("shop.mcproof.yaml");
+    std::fs::write(&suite, "server: { stdio: mcproof demo shop }\ntests: [{ name: a, steps: [ping] }]\n").unwrap();
+    at(folder.path(), &["check", "shop.mcproof.yaml"]).check_failed(2, &["is a suite, not a server", "mcproof test shop.mcproof.yaml"]);
+    at(folder.path(), &["mock", "shop.mcproof.yaml"]).check_failed(2, &["this is a suite, not a mock"]);
+    std::fs::remove_file(&suite).unwrap();
     let server = Listening::start("http");
     write("mcp.json", json!({ "there": { "type": "http", "url": server.url }, "bad": {} }));
     at(folder.path(), &["tools", "there"]).check(0, r#""name": "echo""#, "");

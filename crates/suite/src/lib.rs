@@ -9,6 +9,7 @@ mod discover;
 pub mod document;
 mod duration;
 pub mod faults;
+pub mod file_kind;
 pub mod format;
 mod habits;
 pub mod include;

@@ -6,6 +6,7 @@ use super::audit::{AUDIT, read_audit};
 use super::auth::literal_secrets;
 use super::document::{self, Kind, Node};
 use super::faults::{FAULT, FAULTS_DOC, read_faults};
+use super::file_kind::{FileKind, other_kind};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::include::read_tree;
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
@@ -373,6 +374,10 @@ pub(crate) fn parse_suite(mut source: Source, folder: &Path, environment: &Envir
     let mut reader = Reader::new(&source, folder, environment);
     reader.diagnostics = mistakes;
     let suite = tree.and_then(|tree| {
+        if let Some((other, span)) = other_kind(&tree, FileKind::Suite) {
+            reader.report(other, span);
+            return None;
+        }
         let (tree, tags) = profile::apply(&mut reader, tree);
         read_suite(&mut reader, &tree, &tags)
     });

@@ -1,12 +1,11 @@
 //! Servers by name, from configuration files of other clients: `mcpServers`, or `servers` of VS Code, in JSON with comments and trailing
 //! commas. Knows their format, no flags.
 
+use super::unknown_word::UnknownWord;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
-use crate::suggest;
 use jsonc_parser::parse_to_serde_value;
-use mcproof_analysis::interpreter;
 use mcproof_hosts::HOST_JSON;
 use mcproof_protocol::Transport;
 use mcproof_record::{Diagnostic, Place};
@@ -37,7 +36,7 @@ pub(super) enum Folder {
 }
 
 /// Looked for in each folder, in this order.
-const FILES: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
+pub(super) const FILES: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
 
 /// Under which clients keep their servers; the first that is there counts.
 const KEYS: [&str; 2] = ["mcpServers", "servers"];
@@ -48,28 +47,18 @@ pub(super) fn find(named: Option<&Path>, name: &str, restriction: Option<&Restri
     if let Some((file, entry)) = files.iter().find_map(|file| Some((file, file.servers.get(name)?))) {
         return file.server(name, entry, restriction);
     }
-    let unknown = Failure::bad_input("unknown-server", unknown(name, &files));
-    let names: Vec<&str> = files.iter().flat_map(|file| file.servers.keys()).map(String::as_str).collect();
-    let is_file = [".lock", ".json", ".yaml", ".yml", ".mcptrace"].iter().any(|end| name.ends_with(end));
-    let near = if is_file { Some(format!("file `{name}` does not exist: check the path")) } else { suggest::hint(name, &names) };
-    let hint = near.unwrap_or_else(|| match name.contains([':', '/']) {
-        _ if interpreter(Path::new(name)).is_some() || name.contains(' ') => {
-            format!("to start a command, put `--` before it: -- {}", started(name))
-        }
-        true => {
-            let (scheme, rest) = name.split_once(":/").unwrap_or(("http", name));
-            let host = if rest.starts_with(':') { "localhost" } else { "" };
-            format!("for a URL, write {scheme}://{host}{rest}; for a command, put `--` before it")
-        }
-        false => format!("to start a command, put `--` before it: -- {name}"),
-    });
-    Err(unknown.hint(hint))
+    let known: Vec<&str> = files.iter().flat_map(|file| file.servers.keys()).map(String::as_str).collect();
+    let shown = files.first().map(|file| file.shown.as_str());
+    let inside = servers_inside(name, restriction);
+    Err(UnknownWord { word: name, file: shown, known: &known, inside: &inside }.failure())
 }
 
-/// A script as its interpreter starts it, and any other command as it was typed.
-fn started(typed: &str) -> String {
-    let interpreter = interpreter(Path::new(typed)).filter(|_| !typed.contains(' '));
-    interpreter.map_or_else(|| typed.to_owned(), |interpreter| format!("{interpreter} {typed}"))
+/// The servers of a file that was named in the place of one, if it is a configuration file.
+fn servers_inside(name: &str, restriction: Option<&Restriction>) -> Vec<String> {
+    let path = Path::new(name);
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let files = if is_json && path.is_file() { read(Some(path), restriction).unwrap_or_default() } else { Vec::new() };
+    files.iter().flat_map(|file| file.servers.keys().cloned()).collect()
 }
 
 /// The one server that is there, when none is named.
@@ -99,13 +88,6 @@ pub(super) fn names() -> Vec<(String, String)> {
 #[cfg(feature = "ui")]
 pub(super) fn names_in(path: &Path, restriction: Option<&Restriction>) -> Result<Vec<String>, Failure> {
     Ok(read(Some(path), restriction)?.iter().flat_map(|file| file.servers.keys().cloned()).collect())
-}
-
-fn unknown(name: &str, files: &[File]) -> String {
-    match files.first() {
-        Some(file) => format!("no server named `{name}` in {}", file.shown),
-        None => format!("`{name}` is not a URL or a known server: no {} in this directory or its parents", FILES.join(", no ")),
-    }
 }
 
 struct File {

@@ -571,8 +571,7 @@ fn reached(binding: &Binding, launch: Option<Launch>, scope: &Map<String, Value>
     let Some(template) = &binding.url else {
         return Ok(Target::Stdio(launch.expect("the parser takes no binding without command and url")));
     };
-    let parse =
-        |text: &str| server_url(text).map_err(|bad| Diagnostic::error("bad-url", format!("`{text}` {bad}")).hint(URL_HINT));
+    let parse = |text: &str| server_url(text).map_err(|bad| Diagnostic::error("bad-url", format!("`{text}` {bad}")).hint(URL_HINT));
     let (url, locate) = match &binding.port_from {
         Some(pattern) => {
             let locate = locate(pattern.clone(), template.clone());

@@ -23,6 +23,7 @@ use mcproof_client::url_holds_secret;
 use mcproof_record::{Diagnostic, Severity};
 use mcproof_suite::auth::literal_secrets;
 use mcproof_suite::document::{self, Kind, Node};
+use mcproof_suite::file_kind::{FileKind, other_kind};
 use mcproof_suite::format::{Fault, Object, Shape};
 use mcproof_suite::reader::Reader;
 use mcproof_suite::schema::format_schema;
@@ -348,6 +349,10 @@ struct ConfigDraft {
 }
 
 fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
+    if let Some((other, span)) = other_kind(tree, FileKind::Monitor) {
+        reader.report(other, span);
+        return None;
+    }
     reader.read_variables(tree);
     let mut draft = ConfigDraft::default();
     CONFIG.read(reader, tree, &mut draft);

@@ -5,6 +5,7 @@ use mcproof_protocol::Era;
 use mcproof_record::{Diagnostic, Place};
 use mcproof_relay::mock::{Answers, Miss, MissReason, Script, ServerFacts, SessionState, TimedStep};
 use mcproof_suite::document::{self, Kind, Node};
+use mcproof_suite::file_kind::{FileKind, other_kind};
 use mcproof_suite::format::{Fault, Key, Object, Presence, Shape};
 use mcproof_suite::judge::{Matcher, Payload, Subject};
 use mcproof_suite::reader::Reader;
@@ -265,7 +266,12 @@ pub(super) fn load(path: &Path, text: &str, environment: &Environment) -> Result
     reader.diagnostics = mistakes;
     let mut draft = FileDraft::default();
     if let Some(tree) = &tree {
-        FILE.read(&mut reader, tree, &mut draft);
+        match other_kind(tree, FileKind::Mock) {
+            Some((other, span)) => reader.report(other, span),
+            None => {
+                FILE.read(&mut reader, tree, &mut draft);
+            }
+        }
     }
     let mut answers = Vec::new();
     for (when, then, span) in draft.answers {
