@@ -16,7 +16,7 @@ impl Matcher {
     /// matches. `scope` holds the saved values.
     pub fn compare(&self, payload: &Payload, scope: &Map<String, Value>) -> Vec<Difference> {
         let raw = payload.text.as_deref().filter(|_| payload.origin == Origin::Text);
-        let mut comparison = Comparison { scope, text: payload.text.as_deref(), differences: Vec::new(), undecided: false };
+        let mut comparison = Comparison { scope, text: payload.text.as_deref(), differences: Vec::new(), is_decided: false };
         comparison.compare(self, &payload.value, raw, "");
         comparison.differences.truncate(MAXIMUM_DIFFERENCES);
         comparison.differences
@@ -28,10 +28,10 @@ impl Matcher {
         let Test::Elements(expected) = &self.test else {
             return self.compare(&Payload::of(Value::Array(came.to_vec())), scope);
         };
-        let mut comparison = Comparison { scope, text: None, differences: Vec::new(), undecided: false };
+        let mut comparison = Comparison { scope, text: None, differences: Vec::new(), is_decided: false };
         let mut rest = came;
         for matcher in expected {
-            match rest.iter().position(|item| comparison.matches(matcher, item, None)) {
+            match rest.iter().position(|item| comparison.part(matcher, item, None) == Part::Matches) {
                 Some(index) => rest = &rest[index + 1..],
                 None => {
                     let index = came.len() - rest.len();
@@ -49,8 +49,21 @@ struct Comparison<'a> {
     /// The text of the whole response, for `$text`.
     text: Option<&'a str>,
     differences: Vec<Difference>,
-    /// Some part could not be compared at all, so that its opposite is not proven either.
-    undecided: bool,
+    /// One of the differences was found by comparing. The others are of what could not be compared at all, so that its opposite is not
+    /// proven either.
+    is_decided: bool,
+}
+
+/// What the opposite of a matcher finds that is for other values.
+const UNCHECKED: &str = "what cannot be checked: ";
+
+/// What a part comes to that is judged on its own.
+#[derive(PartialEq, Eq)]
+enum Part {
+    Matches,
+    Differs,
+    /// It cannot be compared, for this reason.
+    Undecided(String),
 }
 
 impl Comparison<'_> {
@@ -63,7 +76,8 @@ impl Comparison<'_> {
             Test::Equals(expected) => match interpolate(expected, self.scope) {
                 Ok(expected) => {
                     let same = equal(&expected, actual) || raw.is_some_and(|raw| expected.as_str() == Some(raw));
-                    self.require(same, matcher, actual, path);
+                    let is_comparable = expected.is_null() || are_alike(&expected, actual) || (expected.is_string() && raw.is_some());
+                    self.require_of(is_comparable, same, matcher, actual, path);
                 }
                 Err(missing) => self.unusable(matcher, path, &missing.to_string()),
             },
@@ -77,15 +91,15 @@ impl Comparison<'_> {
             Test::Regex(pattern) => match pattern.regex(self.scope) {
                 Ok(regex) => {
                     let text = actual.as_str().or(raw);
-                    self.undecided |= actual.is_null() && text.is_none();
-                    self.require(text.is_some_and(|text| regex.is_match(text)), matcher, actual, path);
+                    self.require_of(text.is_some(), text.is_some_and(|text| regex.is_match(text)), matcher, actual, path);
                 }
                 Err(reason) => self.unusable(matcher, path, &reason),
             },
             Test::Order { order: relation, bound } => match interpolate(bound, self.scope) {
                 Ok(bound) => {
-                    let holds = order(actual, &bound).is_some_and(|ordering| relation.holds(ordering));
-                    self.require(holds, matcher, actual, path);
+                    let ordering = order(actual, &bound);
+                    let holds = ordering.is_some_and(|ordering| relation.holds(ordering));
+                    self.require_of(ordering.is_some(), holds, matcher, actual, path);
                 }
                 Err(missing) => self.unusable(matcher, path, &missing.to_string()),
             },
@@ -111,48 +125,50 @@ impl Comparison<'_> {
                         self.compare(expected, value, None, &member(path, key));
                     }
                 }
-                other => self.require(false, matcher, other, path),
+                other => self.incomparable(matcher, other, path),
             },
             Test::Contains(expected) => {
                 let contained = self.contains(expected, actual, raw);
-                self.require(contained, matcher, actual, path);
+                self.require_part(contained, matcher, actual, path);
             }
             Test::ContainsAll(parts) => {
                 for part in parts {
-                    if !self.contains(part, actual, raw) {
-                        let wanted = format!("something that contains {}", part.describe(self.scope));
-                        self.push(part, path, wanted, shown(actual));
+                    let wanted = format!("something that contains {}", part.describe(self.scope));
+                    match self.contains(part, actual, raw) {
+                        Part::Matches => {}
+                        Part::Differs => self.push(part, path, wanted, shown(actual)),
+                        Part::Undecided(_) => self.push_undecided(part, path, wanted, shown(actual)),
                     }
                 }
             }
             Test::Json(inner) => match actual.as_str().or(raw).map(serde_json::from_str::<Value>) {
                 Some(Ok(value)) => self.compare(inner, &value, None, path),
-                _ => self.require(false, matcher, actual, path),
+                // That a text is JSON, whatever it says, can be denied.
+                found => self.require_of(found.is_some() && matches!(inner.test, Test::Any), false, matcher, actual, path),
             },
-            Test::Not(unwanted) => {
-                let before = self.undecided;
-                let matches = self.matches(unwanted, actual, raw);
-                if self.undecided && !before {
-                    self.push(matcher, path, matcher.describe(self.scope), "what cannot be checked".to_owned());
-                } else {
-                    self.require(!matches, matcher, actual, path);
+            Test::Not(unwanted) => match self.part(unwanted, actual, raw) {
+                Part::Matches => self.require(false, matcher, actual, path),
+                Part::Differs => {}
+                Part::Undecided(reason) => {
+                    let reason = reason.trim_start_matches(UNCHECKED);
+                    self.push_undecided(matcher, path, matcher.describe(self.scope), format!("{UNCHECKED}{reason}"));
                 }
-            }
+            },
             Test::OneOf(choices) => {
-                let any = choices.iter().any(|choice| self.matches(choice, actual, raw));
-                self.require(any, matcher, actual, path);
+                let any = self.any_of(choices, actual, raw);
+                self.require_part(any, matcher, actual, path);
             }
             Test::CloseTo { value, within } => {
                 // A decimal such as 0.1 is not exact in binary: a value at the very edge counts as within.
                 let slack = f64::EPSILON * value.abs().max(1.0);
                 let close = actual.as_f64().is_some_and(|actual| (actual - value).abs() <= within + slack);
-                self.require(close, matcher, actual, path);
+                self.require_of(actual.is_number(), close, matcher, actual, path);
             }
             Test::Uuid => {
                 let valid = actual.as_str().is_some_and(|text| text.len() == 36 && uuid::Uuid::try_parse(text).is_ok());
-                self.require(valid, matcher, actual, path);
+                self.require_of(actual.is_string(), valid, matcher, actual, path);
             }
-            Test::Datetime => self.require(actual.as_str().is_some_and(is_datetime), matcher, actual, path),
+            Test::Datetime => self.require_of(actual.is_string(), actual.as_str().is_some_and(is_datetime), matcher, actual, path),
             Test::Schema { schema, compiled } => self.compare_schema(matcher, schema, compiled.as_deref(), actual, path),
             Test::Text(pattern) => match self.text {
                 _ if let Err(reason) = pattern.usable(self.scope) => self.unusable(matcher, path, &reason),
@@ -162,8 +178,8 @@ impl Comparison<'_> {
                     self.push(matcher, path, pattern.describe_exactly(self.scope), actual);
                 }
                 None => {
-                    self.undecided = true;
-                    self.push(matcher, path, pattern.describe_exactly(self.scope), "missing; the response has no text".to_owned());
+                    let actual = "missing; the response has no text".to_owned();
+                    self.push_undecided(matcher, path, pattern.describe_exactly(self.scope), actual);
                 }
             },
         }
@@ -171,7 +187,7 @@ impl Comparison<'_> {
 
     fn compare_elements(&mut self, matcher: &Matcher, expected: &[Matcher], actual: &Value, path: &str) {
         let Value::Array(items) = actual else {
-            return self.require(false, matcher, actual, path);
+            return self.incomparable(matcher, actual, path);
         };
         if items.len() != expected.len() {
             let actual = format!("{}: {}", elements(items.len()), shown(actual));
@@ -184,7 +200,7 @@ impl Comparison<'_> {
 
     fn compare_members(&mut self, matcher: &Matcher, expected: &[(String, Matcher)], others: Others, actual: &Value, path: &str) {
         let Value::Object(members) = actual else {
-            return self.require(false, matcher, actual, path);
+            return self.incomparable(matcher, actual, path);
         };
         for (key, expected) in expected {
             match members.get(key) {
@@ -215,8 +231,7 @@ impl Comparison<'_> {
 
     /// That every value of a list or an object is as expected says nothing if there is none.
     fn nothing_in(&mut self, matcher: &Matcher, actual: &Value, path: &str) {
-        self.undecided = true;
-        self.push(matcher, path, matcher.describe(self.scope), format!("{actual}, which has no value at all"));
+        self.push_undecided(matcher, path, matcher.describe(self.scope), format!("{actual}, which has no value at all"));
     }
 
     fn compare_length(&mut self, matcher: &Matcher, expected: &Matcher, actual: &Value, raw: Option<&str>, path: &str) {
@@ -226,7 +241,7 @@ impl Comparison<'_> {
             (Value::Object(members), _) => members.len(),
             // A text that is a number by chance.
             (_, Some(text)) => text.chars().count(),
-            (other, None) => return self.require(false, matcher, other, path),
+            (other, None) => return self.incomparable(matcher, other, path),
         };
         let outer = std::mem::take(&mut self.differences);
         self.compare(expected, &Value::from(length), None, path);
@@ -237,29 +252,67 @@ impl Comparison<'_> {
         }
     }
 
-    fn contains(&mut self, expected: &Matcher, actual: &Value, raw: Option<&str>) -> bool {
-        let holds = match actual {
-            Value::Array(items) => items.iter().any(|item| self.matches(expected, item, None)),
+    fn contains(&self, expected: &Matcher, actual: &Value, raw: Option<&str>) -> Part {
+        let found = match actual {
+            Value::Array(items) => self.among(expected, items.iter()),
             Value::String(text) => match &expected.test {
                 Test::Equals(part) => match interpolate(part, self.scope) {
-                    Ok(Value::String(part)) => text.contains(&part),
-                    Ok(_) => false,
-                    Err(_) => {
-                        self.undecided = true;
-                        false
-                    }
+                    Ok(Value::String(part)) if text.contains(&part) => Part::Matches,
+                    Ok(Value::String(_)) => Part::Differs,
+                    Ok(_) => Part::Undecided(shown(actual)),
+                    Err(missing) => Part::Undecided(missing.to_string()),
                 },
-                _ => self.matches(expected, actual, None),
+                _ => self.part(expected, actual, None),
             },
-            Value::Object(members) if expected.is_about_an_object() => members.values().any(|value| self.matches(expected, value, None)),
-            Value::Object(members) => members.keys().any(|key| self.matches(expected, &Value::String(key.clone()), None)),
-            other => {
-                self.undecided |= other.is_null() && raw.is_none();
-                false
+            Value::Object(members) if expected.is_about_an_object() => self.among(expected, members.values()),
+            Value::Object(members) => {
+                let keys: Vec<Value> = members.keys().map(|key| Value::String(key.clone())).collect();
+                self.among(expected, keys.iter())
             }
+            other => Part::Undecided(shown(other)),
         };
         // JSON in a text is a text as well.
-        holds || raw.is_some_and(|raw| !actual.is_string() && self.contains(expected, &Value::from(raw), None))
+        match (found, raw.filter(|_| !actual.is_string())) {
+            (Part::Matches, _) => Part::Matches,
+            (found, Some(raw)) => match self.contains(expected, &Value::from(raw), None) {
+                Part::Undecided(_) => found,
+                of_text => of_text,
+            },
+            (found, None) => found,
+        }
+    }
+
+    /// Whether one of these is as expected. One that cannot be compared is another one, unless none can.
+    fn among<'v>(&self, expected: &Matcher, values: impl Iterator<Item = &'v Value>) -> Part {
+        let (mut is_decided, mut undecided) = (false, None);
+        for value in values {
+            match self.part(expected, value, None) {
+                Part::Matches => return Part::Matches,
+                Part::Differs => is_decided = true,
+                Part::Undecided(reason) => undecided = undecided.or(Some(reason)),
+            }
+        }
+        undecided.filter(|_| !is_decided).map_or(Part::Differs, Part::Undecided)
+    }
+
+    /// Whether one of the choices matches. Plain values are one choice: one of them has to be of the type of the value.
+    fn any_of(&self, choices: &[Matcher], actual: &Value, raw: Option<&str>) -> Part {
+        let (mut is_plain_decided, mut of_plain, mut of_others) = (false, None, None);
+        for choice in choices {
+            let plain = match &choice.test {
+                Test::Equals(plain) => interpolate(plain, self.scope).ok(),
+                _ => None,
+            };
+            match (self.part(choice, actual, raw), plain) {
+                (Part::Matches, _) => return Part::Matches,
+                // Everything differs from it.
+                (Part::Differs, Some(Value::Null) | None) => {}
+                (Part::Differs, Some(_)) => is_plain_decided = true,
+                (Part::Undecided(reason), Some(_)) => of_plain = of_plain.or(Some(reason)),
+                (Part::Undecided(reason), None) => of_others = of_others.or(Some(reason)),
+            }
+        }
+        of_others.or(of_plain.filter(|_| !is_plain_decided)).map_or(Part::Differs, Part::Undecided)
     }
 
     fn compare_schema(&mut self, matcher: &Matcher, schema: &Value, compiled: Option<&Schema>, actual: &Value, path: &str) {
@@ -290,29 +343,66 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether a part matches on its own; its differences are of no interest.
-    fn matches(&mut self, matcher: &Matcher, actual: &Value, raw: Option<&str>) -> bool {
-        let mut part = Comparison { scope: self.scope, text: self.text, differences: Vec::new(), undecided: false };
+    /// Whether a part matches on its own; where its differences are is of no interest.
+    fn part(&self, matcher: &Matcher, actual: &Value, raw: Option<&str>) -> Part {
+        let mut part = Comparison { scope: self.scope, text: self.text, differences: Vec::new(), is_decided: false };
         part.compare(matcher, actual, raw, "");
-        self.undecided |= part.undecided;
-        part.differences.is_empty()
+        match part.differences.into_iter().next() {
+            None => Part::Matches,
+            Some(_) if part.is_decided => Part::Differs,
+            Some(undecided) => Part::Undecided(undecided.actual),
+        }
     }
 
     fn require(&mut self, holds: bool, matcher: &Matcher, actual: &Value, path: &str) {
-        if !holds {
-            self.push(matcher, path, matcher.describe(self.scope), shown(actual));
+        self.require_of(true, holds, matcher, actual, path);
+    }
+
+    /// The same of a value that may not be one of those that the matcher is for.
+    fn require_of(&mut self, is_comparable: bool, holds: bool, matcher: &Matcher, actual: &Value, path: &str) {
+        match (holds, is_comparable) {
+            (true, _) => {}
+            (false, true) => self.push(matcher, path, matcher.describe(self.scope), shown(actual)),
+            (false, false) => self.incomparable(matcher, actual, path),
         }
+    }
+
+    fn require_part(&mut self, part: Part, matcher: &Matcher, actual: &Value, path: &str) {
+        self.require_of(!matches!(part, Part::Undecided(_)), part == Part::Matches, matcher, actual, path);
+    }
+
+    /// The matcher is for values of another kind.
+    fn incomparable(&mut self, matcher: &Matcher, actual: &Value, path: &str) {
+        self.push_undecided(matcher, path, matcher.describe(self.scope), shown(actual));
     }
 
     fn unusable(&mut self, matcher: &Matcher, path: &str, reason: &str) {
-        self.undecided = true;
-        self.push(matcher, path, "an expectation that can be checked".to_owned(), reason.to_owned());
+        self.push_undecided(matcher, path, "an expectation that can be checked".to_owned(), reason.to_owned());
     }
 
     fn push(&mut self, matcher: &Matcher, path: &str, expected: String, actual: String) {
+        self.is_decided = true;
+        self.push_undecided(matcher, path, expected, actual);
+    }
+
+    /// What proves nothing of the opposite either.
+    fn push_undecided(&mut self, matcher: &Matcher, path: &str, expected: String, actual: String) {
         if self.differences.len() < MAXIMUM_DIFFERENCES {
             self.differences.push(Difference { path: path.to_owned(), expected, actual, place: Some(matcher.place.clone()) });
         }
+    }
+}
+
+/// Whether both are of the same JSON type.
+fn are_alike(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Null, Value::Null)
+        | (Value::Bool(_), Value::Bool(_))
+        | (Value::Number(_), Value::Number(_))
+        | (Value::String(_), Value::String(_))
+        | (Value::Array(_), Value::Array(_))
+        | (Value::Object(_), Value::Object(_)) => true,
+        _ => false,
     }
 }
 

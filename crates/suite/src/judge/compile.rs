@@ -77,7 +77,7 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
     MatcherKey { name: "$text", doc: "the text of the whole response: exact, or a /pattern/", read: |compiler, node| compiler.text(node) },
     MatcherKey {
         name: "$not",
-        doc: "a matcher that must not match, of a value with which it can be compared",
+        doc: "a matcher that must not match, of a value with which it can be compared: a text for `$regex`, `$json`, `$uuid` and `$datetime`, a value of the same type for `$gt`, `$close_to` and plain values, what has parts for `$len` and `$contains`; `$not: null` is for any value",
         read: |compiler, node| compiler.inner(node, Test::Not),
     },
     MatcherKey {

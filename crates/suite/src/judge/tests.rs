@@ -68,6 +68,28 @@ fn a_sequence_may_have_others_between_its_parts() {
 }
 
 #[test]
+fn what_a_longer_list_changes_is_known() {
+    let check = |matcher: &str, list: &str, survives: bool, is_lost: bool| {
+        let (matcher, list): (Matcher, Vec<Value>) = (compile(matcher), serde_json::from_str(list).unwrap());
+        assert_eq!((matcher.survives_growth(), matcher.is_lost(&list, &scope())), (survives, is_lost), "{matcher:?} {list:?}");
+    };
+    check("[]", "[1]", false, true);
+    check("{$exact: [1, 2]}", "[1]", false, false);
+    check("{$exact: [1, 2]}", "[2]", false, true);
+    check("{$len: 2}", "[1]", false, false);
+    check("{$len: 2}", "[1, 1, 1]", false, true);
+    check("{$len: {$gte: 1, $lte: 2}}", "[1, 1, 1]", false, true);
+    check("{$len: {$gte: 2}}", "[1]", true, false);
+    check("{$contains: 1, $len: {$gt: 0}}", "[]", true, false);
+    check("{$one_of: [{$contains: 1}, {$contains: 2}]}", "[3]", true, false);
+    check("{$not: {$contains: 1}}", "[2, 1]", false, true);
+    check("{$not: {$len: 0}}", "[]", false, false);
+    check("{$all: 1}", "[]", false, false);
+    check("{$all: 1}", "[1, 2]", false, true);
+    check("{$any: true}", "[]", true, false);
+}
+
+#[test]
 fn differences_are_bounded_in_number_and_size() {
     let wanted = format!("[{}]", vec!["1"; 200].join(", "));
     let found = differences(&wanted, &format!("[{}]", vec!["2"; 200].join(",")));
