@@ -251,10 +251,21 @@ fn after_a_failure_the_server_is_asked_how_it_is() {
     let hello = r#"read -r l; printf "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}\n"; read -r l; read -r l"#;
     let shell = |then: &str| format!("{{ stdio: {{ command: [sh, -c, '{hello}; {then}'] }} }}");
     check("{ stdio: mcproof demo tracker }", "{ call: nope }", "answers", "server-or-suite");
+    check("{ stdio: mcproof demo tracker }", "{ signal: KILL }, ping", "died", "suite");
     check(&shell("exit 3"), "tools", "died", "server");
     check(&shell("cat >/dev/null"), "tools", "hung", "server");
     check("{ http: \"http://127.0.0.1:9/mcp\" }", "tools", "unreachable", "network");
     check("{ stdio: nosuchserver }", "tools", "not-started", "server");
+}
+
+#[test]
+fn a_server_that_the_test_itself_has_killed_is_not_blamed() {
+    let ran = run_suite(&format!("{TRACKER}tests:\n  - name: a\n    steps:\n      - signal: KILL\n      - ping\n"), &[]);
+    let told = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("by the step `signal KILL` in line 5; likely cause: the suite"), "{}", ran.stdout);
+    // What the failure says is not said once more.
+    let refused = run_suite("server: { http: \"http://127.0.0.1:1/mcp\" }\ntests: [{ name: a, steps: [ping] }]\n", &[]);
+    assert!(refused.stdout.contains("127.0.0.1:1 refused") && !refused.stdout.contains("likely cause"), "{}", refused.stdout);
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl<W: Write> Agent<W> {
         let stderr = first.evidence.as_ref().map_or(&[][..], |evidence| &evidence.stderr);
         let stderr: Vec<&String> = stderr.iter().filter(|line| !line.trim().is_empty()).collect();
         telling_lines(&stderr, STDERR).iter().for_each(|line| add("stderr", line));
-        aftermath.iter().filter_map(words::aftermath).for_each(|after| add("after", &after));
+        words::aftermath(aftermath, diagnostics).iter().for_each(|after| add("after", after));
         if let Some(hint) = diagnostics.iter().find_map(|diagnostic| diagnostic.hint.as_ref()) {
             add("hint", hint);
         }

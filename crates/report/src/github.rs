@@ -2,7 +2,7 @@
 //! the caller decides where they are written.
 
 use crate::escape::{self, Lines};
-use crate::findings::{Findings, Shared, Title, place};
+use crate::findings::{Finding, Findings, Shared, Title, place};
 use crate::{Reporter, Style, diagnostic, words};
 use mcproof_record::{Coverage, Diagnostic, Event, Severity, Verdict};
 use std::io::{self, Write};
@@ -74,7 +74,7 @@ impl<W: Write, S: Write> Github<W, S> {
             .map(|Title { name, transports, .. }| format!("{name} [{}]", transports.join(", ")))
             .collect();
         let mut body = diagnostic::render_all(&shared.finding.diagnostics, &style());
-        body.extend(shared.finding.aftermath.iter().filter_map(words::aftermath).map(|after| format!("{}\n", escape::escape(&after))));
+        body.extend(after(shared.finding));
         let unplaced = Diagnostic::error("failed", "failed");
         let first = shared.finding.diagnostics.first().unwrap_or(&unplaced);
         self.command(severity, first, &titles.join("; "), &body)
@@ -190,7 +190,7 @@ fn section(shared: &Shared<'_>) -> String {
     }
     text.push('\n');
     let mut body = diagnostic::render_all(&shared.finding.diagnostics, &style());
-    body.extend(shared.finding.aftermath.iter().filter_map(words::aftermath).map(|after| format!("{}\n", escape::escape(&after))));
+    body.extend(after(shared.finding));
     text + &fenced(&body)
 }
 
@@ -199,6 +199,10 @@ fn covered(coverage: &Coverage) -> String {
     let rows = words::unused(coverage).into_iter().map(|(label, names)| format!("| {label} | {} |\n", inline(&names.join(", "))));
     let rows: String = rows.collect();
     if rows.is_empty() { head } else { format!("{head}| unused | |\n|---|---|\n{rows}") }
+}
+
+fn after(finding: &Finding) -> Vec<String> {
+    words::aftermath(&finding.aftermath, &finding.diagnostics).iter().map(|after| format!("{}\n", escape::escape(after))).collect()
 }
 
 /// Text as a code block with a fence that the text does not contain.

@@ -206,7 +206,7 @@ fn output(outcome: &CaseOutcome) -> String {
     if outcome.verdict == Verdict::Pass && !outcome.diagnostics.is_empty() {
         lines.extend(diagnostic::render_all(&outcome.diagnostics, &style()).lines().map(str::to_owned));
     }
-    lines.extend(outcome.aftermath.iter().filter_map(words::aftermath));
+    lines.extend(words::aftermath(&outcome.aftermath, &outcome.diagnostics));
     lines.iter().map(|line| safe(line, Lines::One)).collect::<Vec<_>>().join("\n")
 }
 

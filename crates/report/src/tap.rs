@@ -112,7 +112,7 @@ fn details(outcome: &CaseOutcome) -> String {
             add("at", json!({ "file": escape::escape(&place.file), "line": place.line, "column": place.column }));
         }
     }
-    let after: Vec<String> = outcome.aftermath.iter().filter_map(words::aftermath).collect();
+    let after: Vec<String> = words::aftermath(&outcome.aftermath, &outcome.diagnostics);
     let diagnosis = diagnostic::render_all(&outcome.diagnostics, &style());
     for (key, lines) in [("aftermath", after.iter().map(String::as_str).collect()), ("diagnosis", diagnosis.lines().collect::<Vec<_>>())] {
         if !lines.is_empty() {

@@ -247,7 +247,7 @@ impl<W: Write> Terminal<W> {
             text.push_str(&format!("{more} in the same way\n"));
         }
         text.push_str(&diagnostic::render_all(diagnostics, &self.style));
-        for after in aftermath.iter().filter_map(words::aftermath) {
+        for after in words::aftermath(aftermath, diagnostics) {
             text.push_str(&self.labelled("after", &after, ROWS));
         }
         if let (Verdict::Fail, Some(repeat), Some(case)) = (verdict, &self.repeat, shared.cases.first()) {

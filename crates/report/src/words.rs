@@ -2,16 +2,24 @@
 
 use crate::diagnostic::wire;
 use crate::style::count;
-use mcproof_record::{Aftermath, Blame, Branch, CasePlan, Counts, Coverage, ItemKind, Parting, Proof, ServerState, Verdict};
+use mcproof_record::{Aftermath, Blame, Branch, CasePlan, Counts, Coverage, Diagnostic, ItemKind, Parting, Proof, ServerState, Verdict};
 use std::time::Duration;
 
-/// `shop exited with code 3; likely cause: the server`. Nothing of a server that is still running if that points to no cause,
-/// or of one that did not start, which is what the failure itself says.
-pub(crate) fn aftermath(after: &Aftermath) -> Option<String> {
+/// `shop exited with code 3; likely cause: the server`, for each server that a case used. Nothing of a server that is still running if that
+/// points to no cause, and nothing that the failure itself says: that a server did not start, exited, or cannot be reached.
+pub(crate) fn aftermath(found: &[Aftermath], diagnostics: &[Diagnostic]) -> Vec<String> {
+    let says = |code: &str| found.len() == 1 && diagnostics.iter().any(|diagnostic| diagnostic.code == code);
+    let adds = |after: &&Aftermath| match (after.state, after.blame) {
+        (ServerState::Answers, Blame::ServerOrSuite) | (ServerState::NotStarted, Blame::Server) => false,
+        (ServerState::Died, Blame::Server) => !says("server-exited"),
+        (ServerState::Unreachable, Blame::Network) => !says("server-unreachable"),
+        _ => true,
+    };
+    found.iter().filter(adds).map(state_and_cause).collect()
+}
+
+fn state_and_cause(after: &Aftermath) -> String {
     let Aftermath { server, state, blame, message } = after;
-    if matches!((state, blame), (ServerState::Answers, Blame::ServerOrSuite) | (ServerState::NotStarted, Blame::Server)) {
-        return None;
-    }
     let found = match state {
         _ if !message.is_empty() => message,
         ServerState::Answers => "still responds",
@@ -28,7 +36,7 @@ pub(crate) fn aftermath(after: &Aftermath) -> Option<String> {
         Blame::ServerOrSuite => "the server or the suite",
         Blame::InjectedFault => "an injected fault",
     };
-    Some(format!("{server} {found}; likely cause: {cause}"))
+    format!("{server} {found}; likely cause: {cause}")
 }
 
 /// `an order #2` for the second run of a test that is repeated.
@@ -144,6 +152,21 @@ fn label(kind: ItemKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_state_of_a_server_is_told_where_the_failure_does_not_say_it() {
+        let check = |state: ServerState, blame: Blame, code: &str, expected: &[&str]| {
+            let after = Aftermath { server: "shop".to_owned(), state, blame, message: "is so".to_owned() };
+            assert_eq!(aftermath(&[after], &[Diagnostic::error(code, "message")]), expected, "{state:?} {blame:?} {code}");
+        };
+        check(ServerState::Died, Blame::Server, "server-exited", &[]);
+        check(ServerState::Died, Blame::Server, "no-answer", &["shop is so; likely cause: the server"]);
+        check(ServerState::Died, Blame::Suite, "server-exited", &["shop is so; likely cause: the suite"]);
+        check(ServerState::Unreachable, Blame::Network, "server-unreachable", &[]);
+        check(ServerState::Unreachable, Blame::Network, "no-answer", &["shop is so; likely cause: the network"]);
+        check(ServerState::NotStarted, Blame::Server, "server-exited", &[]);
+        check(ServerState::Answers, Blame::ServerOrSuite, "unexpected-value", &[]);
+    }
 
     #[test]
     fn repetitions_are_shown_as_ranges() {

@@ -103,7 +103,7 @@ pub(super) fn outcome(outcome: &CaseOutcome, budget: &mut Budget) -> Value {
         "proof": outcome.proof.iter().map(|proof| escape(&words::proof(proof)).into_owned()).collect::<Vec<_>>(),
         "diagnostics": outcome.diagnostics.iter().map(diagnostic).collect::<Vec<_>>(),
         "steps": outcome.steps.iter().map(step).collect::<Vec<_>>(),
-        "aftermath": outcome.aftermath.iter().filter_map(words::aftermath).map(|after| escape(&after).into_owned()).collect::<Vec<_>>(),
+        "aftermath": words::aftermath(&outcome.aftermath, &outcome.diagnostics).iter().map(|after| escape(after).into_owned()).collect::<Vec<_>>(),
         "sessions": sessions(outcome, room),
     })
 }

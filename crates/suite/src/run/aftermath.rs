@@ -1,11 +1,13 @@
 //! After a failure: in what state is the server now, and who has to act? Asks the server once more, within a short deadline.
 
 use super::expand::{Work, binding};
-use super::sessions::{EndedSession, Open, SessionOutcome};
-use mcproof_client::{Closed, Session};
+use super::sessions::{EndedSession, Open, SessionOutcome, server_of};
+use crate::plan::{Action, Step};
+use mcproof_client::{Closed, ProcessSignal, Session};
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{Aftermath, Blame, FrameBody, ServerState, Transcript};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A server that was quick to answer before is not waited for much longer now.
@@ -50,6 +52,15 @@ fn responded(transcript: &Transcript) -> bool {
 
 async fn ask_again(work: &Work, name: &str, open: &Open) -> Aftermath {
     let (state, mut blame, mut message) = state_of(work, name, &open.session).await;
+    if state == ServerState::Died
+        && let Some(step) = ended_by(work, name, open)
+    {
+        let kills = matches!(step.action, Action::Signal(ProcessSignal::Kill));
+        // Nothing survives this signal; of others, and of the end of its input, a server makes what it likes.
+        blame = if kills { Blame::Suite } else { Blame::ServerOrSuite };
+        let how = if kills { "by" } else { "after" };
+        message += &format!(", {how} the step `{}` in line {}", step.action.title(), step.place.line);
+    }
     let count = open.injected();
     if count > 0 {
         let noun = if count == 1 { "message" } else { "messages" };
@@ -61,6 +72,15 @@ async fn ask_again(work: &Work, name: &str, open: &Open) -> Aftermath {
         }
     }
     Aftermath { server: name.to_owned(), state, blame, message }
+}
+
+/// The step that told a server to end.
+fn ended_by<'a>(work: &'a Work, name: &str, open: &Open) -> Option<&'a Step> {
+    let case = work.case();
+    let tells =
+        |step: &&Step| matches!(step.action, Action::Signal(_) | Action::CloseStdin) && step.server.as_deref() == Some(server_of(name));
+    let mut steps = case.hooks.setup.iter().chain(&case.steps).flat_map(Step::leaves);
+    steps.find(tells).filter(|_| open.told_to_end.load(Ordering::Relaxed))
 }
 
 async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, Blame, String) {
