@@ -259,6 +259,8 @@ fn a_test_does_not_pass_where_nothing_was_shown() {
     check("sound", "{ call: echo, result: { content: { $all: { type: text } } } }", None);
     // The names of headers have no case.
     check("sound", "{ http: GET /none, expect: { headers: { SERVER: { $absent: true } } } }", Some("no such key"));
+    check("sound", "{ http: GET /none, expect: { headers: { $not: { $contains: Server } } } }", Some("something that contains"));
+    check("sound", "{ http: GET /none, save: { software: headers.Server }, expect: { headers: { $contains: SERVER } } }", None);
     // The server has ended by itself.
     let end = "{ call: echo }, { run: sleep 0.5 }, { close_stdin: , exited: { code: 3 } }";
     check("ends-after-call", end, Some("before this step told it to end"));

@@ -4,6 +4,7 @@ mod compare;
 mod compile;
 mod expectation;
 mod growth;
+mod header_names;
 mod matcher;
 mod number;
 mod path;

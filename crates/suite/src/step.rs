@@ -208,10 +208,7 @@ fn read_within(
         concurrency: draft.concurrency.map_or(1, |(concurrency, _)| concurrency),
         distinct: draft.distinct.map(|(path, _)| path),
     });
-    let mut expect = Expectations { names: draft.names, failure: draft.failure.map(|(_, failure)| failure), ..draft.expect };
-    if matches!(action, Action::Http(_)) {
-        expect.payload = expect.payload.map(Matcher::with_lower_case_headers);
-    }
+    let expect = Expectations { names: draft.names, failure: draft.failure.map(|(_, failure)| failure), ..draft.expect };
     Some(Step {
         place,
         server: server?,

@@ -1,22 +1,27 @@
 //! Compares a response with its expectation and reports every difference. Pure; knows no suites.
 
+use super::header_names::{lower_names, lower_names_of_headers};
 use super::matcher::{Matcher, Others, Test, TypeName, length_words};
 use super::number::{equal, order};
 use super::payload::{Origin, Payload};
+use super::text::Pattern;
 use crate::interpolate;
 use mcproof_analysis::did_you_mean;
 use mcproof_analysis::differences::{MAXIMUM_DIFFERENCES, SHOWN, below, element, member, shown};
 use mcproof_analysis::json_schema::Schema;
 use mcproof_analysis::wording::shortened;
 use mcproof_record::Difference;
+use regex::Regex;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 impl Matcher {
     /// Every difference between the payload and this expectation, in the order of the expectation and bounded in number; none if it
     /// matches. `scope` holds the saved values.
     pub fn compare(&self, payload: &Payload, scope: &Map<String, Value>) -> Vec<Difference> {
         let raw = payload.text.as_deref().filter(|_| payload.origin == Origin::Text);
-        let mut comparison = Comparison { scope, text: payload.text.as_deref(), differences: Vec::new(), is_decided: false };
+        let mut comparison = Comparison { text: payload.text.as_deref(), ..Comparison::new(scope) };
+        comparison.http = Some(&payload.value).filter(|_| payload.origin == Origin::Http);
         comparison.compare(self, &payload.value, raw, "");
         comparison.differences.truncate(MAXIMUM_DIFFERENCES);
         comparison.differences
@@ -28,7 +33,7 @@ impl Matcher {
         let Test::Elements(expected) = &self.test else {
             return self.compare(&Payload::of(Value::Array(came.to_vec())), scope);
         };
-        let mut comparison = Comparison { scope, text: None, differences: Vec::new(), is_decided: false };
+        let mut comparison = Comparison::new(scope);
         let mut rest = came;
         for matcher in expected {
             match rest.iter().position(|item| comparison.part(matcher, item, None) == Part::Matches) {
@@ -48,6 +53,10 @@ struct Comparison<'a> {
     scope: &'a Map<String, Value>,
     /// The text of the whole response, for `$text`.
     text: Option<&'a str>,
+    /// The whole response, if it is one over HTTP: the names of its headers have no case.
+    http: Option<&'a Value>,
+    /// What is compared is the name of a header.
+    is_header_name: bool,
     differences: Vec<Difference>,
     /// One of the differences was found by comparing. The others are of what could not be compared at all, so that its opposite is not
     /// proven either.
@@ -66,7 +75,20 @@ enum Part {
     Undecided(String),
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    fn new(scope: &'a Map<String, Value>) -> Self {
+        Self { scope, text: None, http: None, is_header_name: false, differences: Vec::new(), is_decided: false }
+    }
+
+    /// For a part of the same response.
+    fn of_part(&self) -> Self {
+        Self { differences: Vec::new(), is_decided: false, ..*self }
+    }
+
+    fn is_headers(&self, actual: &Value) -> bool {
+        self.http.and_then(|response| response.get("headers")).is_some_and(|headers| std::ptr::eq(headers, actual))
+    }
+
     /// `raw` is the text that `actual` was parsed from.
     fn compare(&mut self, matcher: &Matcher, actual: &Value, raw: Option<&str>, path: &str) {
         if self.differences.len() >= MAXIMUM_DIFFERENCES {
@@ -75,7 +97,8 @@ impl Comparison<'_> {
         match &matcher.test {
             Test::Equals(expected) => match interpolate(expected, self.scope) {
                 Ok(expected) => {
-                    let same = equal(&expected, actual) || raw.is_some_and(|raw| expected.as_str() == Some(raw));
+                    let is_name = || self.is_header_name && is_same_name(expected.as_str(), actual.as_str());
+                    let same = equal(&expected, actual) || raw.is_some_and(|raw| expected.as_str() == Some(raw)) || is_name();
                     let is_comparable = expected.is_null() || are_alike(&expected, actual) || (expected.is_string() && raw.is_some());
                     self.require_of(is_comparable, same, matcher, actual, path);
                 }
@@ -88,7 +111,7 @@ impl Comparison<'_> {
                     self.compare(test, actual, raw, path);
                 }
             }
-            Test::Regex(pattern) => match pattern.regex(self.scope) {
+            Test::Regex(pattern) => match self.regex(pattern) {
                 Ok(regex) => {
                     let text = actual.as_str().or(raw);
                     self.require_of(text.is_some(), text.is_some_and(|text| regex.is_match(text)), matcher, actual, path);
@@ -185,6 +208,13 @@ impl Comparison<'_> {
         }
     }
 
+    fn regex<'p>(&self, pattern: &'p Pattern) -> Result<Cow<'p, Regex>, String> {
+        match self.is_header_name {
+            true => pattern.regex_without_case(self.scope).map(Cow::Owned),
+            false => pattern.regex(self.scope),
+        }
+    }
+
     fn compare_elements(&mut self, matcher: &Matcher, expected: &[Matcher], actual: &Value, path: &str) {
         let Value::Array(items) = actual else {
             return self.incomparable(matcher, actual, path);
@@ -202,12 +232,19 @@ impl Comparison<'_> {
         let Value::Object(members) = actual else {
             return self.incomparable(matcher, actual, path);
         };
+        let is_headers = self.is_headers(actual);
+        let are_same = |one: &str, other: &str| one == other || (is_headers && one.eq_ignore_ascii_case(other));
+        let is_named = |key: &str| expected.iter().any(|(name, _)| are_same(name, key));
         for (key, expected) in expected {
-            match members.get(key) {
+            let found = match is_headers {
+                true => members.iter().find(|(name, _)| are_same(name, key)).map(|(_, value)| value),
+                false => members.get(key),
+            };
+            match found {
                 Some(value) => self.compare(expected, value, None, &member(path, key)),
                 None if expected.accepts_missing() => {}
                 None => {
-                    let unnamed = members.keys().map(String::as_str).filter(|name| !self.names(matcher, name));
+                    let unnamed = members.keys().map(String::as_str).filter(|name| !is_named(name));
                     let actual = match did_you_mean(key, unnamed) {
                         Some(near) => format!("missing; there is `{near}`"),
                         None => "missing".to_owned(),
@@ -218,15 +255,11 @@ impl Comparison<'_> {
         }
         if others == Others::Refused {
             for (key, value) in members {
-                if !self.names(matcher, key) {
+                if !is_named(key) {
                     self.push(matcher, &member(path, key), "no such key".to_owned(), shown(value));
                 }
             }
         }
-    }
-
-    fn names(&self, matcher: &Matcher, key: &str) -> bool {
-        matches!(&matcher.test, Test::Members { members, .. } if members.iter().any(|(name, _)| name == key))
     }
 
     /// That every value of a list or an object is as expected says nothing if there is none.
@@ -258,6 +291,7 @@ impl Comparison<'_> {
             Value::String(text) => match &expected.test {
                 Test::Equals(part) => match interpolate(part, self.scope) {
                     Ok(Value::String(part)) if text.contains(&part) => Part::Matches,
+                    Ok(Value::String(part)) if self.is_header_name && text.contains(&part.to_ascii_lowercase()) => Part::Matches,
                     Ok(Value::String(_)) => Part::Differs,
                     Ok(_) => Part::Undecided(shown(actual)),
                     Err(missing) => Part::Undecided(missing.to_string()),
@@ -267,7 +301,8 @@ impl Comparison<'_> {
             Value::Object(members) if expected.is_about_an_object() => self.among(expected, members.values()),
             Value::Object(members) => {
                 let keys: Vec<Value> = members.keys().map(|key| Value::String(key.clone())).collect();
-                self.among(expected, keys.iter())
+                let names = Self { is_header_name: self.is_headers(actual), ..self.of_part() };
+                names.among(expected, keys.iter())
             }
             other => Part::Undecided(shown(other)),
         };
@@ -317,13 +352,21 @@ impl Comparison<'_> {
 
     fn compare_schema(&mut self, matcher: &Matcher, schema: &Value, compiled: Option<&Schema>, actual: &Value, path: &str) {
         let built;
-        let validator = match compiled {
+        let lower_names: Option<fn(&mut Value)> = match self.http {
+            Some(_) if self.is_headers(actual) => Some(lower_names),
+            Some(response) if std::ptr::eq(response, actual) => Some(lower_names_of_headers),
+            _ => None,
+        };
+        let validator = match compiled.filter(|_| lower_names.is_none()) {
             Some(validator) => validator,
             None => {
-                let filled = match interpolate(schema, self.scope) {
+                let mut filled = match interpolate(schema, self.scope) {
                     Ok(filled) => filled,
                     Err(missing) => return self.unusable(matcher, path, &missing.to_string()),
                 };
+                if let Some(lower_names) = lower_names {
+                    lower_names(&mut filled);
+                }
                 match Schema::of(&filled) {
                     Ok(schema) => built = schema,
                     Err(unusable) => return self.unusable(matcher, path, &unusable.to_string()),
@@ -345,7 +388,7 @@ impl Comparison<'_> {
 
     /// Whether a part matches on its own; where its differences are is of no interest.
     fn part(&self, matcher: &Matcher, actual: &Value, raw: Option<&str>) -> Part {
-        let mut part = Comparison { scope: self.scope, text: self.text, differences: Vec::new(), is_decided: false };
+        let mut part = self.of_part();
         part.compare(matcher, actual, raw, "");
         match part.differences.into_iter().next() {
             None => Part::Matches,
@@ -391,6 +434,11 @@ impl Comparison<'_> {
             self.differences.push(Difference { path: path.to_owned(), expected, actual, place: Some(matcher.place.clone()) });
         }
     }
+}
+
+/// Whether both are names, and the same one to HTTP.
+fn is_same_name(one: Option<&str>, other: Option<&str>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other))
 }
 
 /// Whether both are of the same JSON type.

@@ -22,28 +22,6 @@ impl Matcher {
         &self.place
     }
 
-    /// The same with the names of the headers in it in lower case, as those of a response are.
-    pub fn with_lower_case_headers(mut self) -> Self {
-        match &mut self.test {
-            Test::Members { members, .. } => {
-                members.iter_mut().filter(|(name, _)| name == "headers").for_each(|(_, headers)| headers.lower_names());
-            }
-            Test::Every(tests) => {
-                *tests = std::mem::take(tests).into_iter().map(Self::with_lower_case_headers).collect();
-            }
-            _ => {}
-        }
-        self
-    }
-
-    fn lower_names(&mut self) {
-        match &mut self.test {
-            Test::Members { members, .. } => members.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase()),
-            Test::Every(tests) => tests.iter_mut().for_each(Self::lower_names),
-            _ => {}
-        }
-    }
-
     /// Whether it is a list without more to it: what has to come, in this order.
     pub fn is_sequence(&self) -> bool {
         matches!(&self.test, Test::Elements(elements) if !elements.is_empty())

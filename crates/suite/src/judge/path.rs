@@ -1,6 +1,6 @@
 //! Paths to one value of a response, as people type them: `id`, `items[0].name`, `result._meta.operation_id`.
 
-use super::Payload;
+use super::{Origin, Payload};
 use mcproof_analysis::{did_you_mean, listed};
 use serde_json::Value;
 use std::fmt;
@@ -11,6 +11,8 @@ pub struct JsonPath {
     written: String,
     root: Root,
     path: serde_json_path::JsonPath,
+    /// The same in an HTTP response, if it leads to a header: in lower case.
+    of_header: Option<serde_json_path::JsonPath>,
 }
 
 /// Why a path is none, or does not lead to one value.
@@ -46,8 +48,13 @@ impl JsonPath {
             Some(rest) if rest.starts_with(['.', '[']) => (Root::Result, rest),
             _ => (Root::Payload, trimmed),
         };
-        match normalize(rest).and_then(|path| serde_json_path::JsonPath::parse(&path).ok()) {
-            Some(path) => Ok(Self { written: trimmed.to_owned(), root, path }),
+        let parse = |path: &str| serde_json_path::JsonPath::parse(path).ok();
+        let normalized = normalize(rest);
+        match normalized.as_deref().and_then(parse) {
+            Some(path) => {
+                let of_header = normalized.as_deref().and_then(in_lower_case).as_deref().and_then(parse);
+                Ok(Self { written: trimmed.to_owned(), root, path, of_header })
+            }
             None => Err(PathError {
                 message: format!("`{written}` is not a valid path"),
                 hint: Some("a path is written `id`, `items[0].name` or `result._meta.key`; `$` is the whole payload".to_owned()),
@@ -64,7 +71,8 @@ impl JsonPath {
             Root::Payload => ("payload", &payload.value),
             Root::Result => ("result", result),
         };
-        let found = self.path.query(root).all();
+        let path = self.of_header.as_ref().filter(|_| payload.origin == Origin::Http).unwrap_or(&self.path);
+        let found = path.query(root).all();
         match found.as_slice() {
             [only] => Ok(only),
             [] => Err(PathError { message: format!("nothing is at `{}`", self.written), hint: self.advice(name, root) }),
@@ -100,6 +108,13 @@ impl fmt::Display for JsonPath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.written)
     }
+}
+
+/// A path to a header of an HTTP response, whose names are in lower case.
+fn in_lower_case(path: &str) -> Option<String> {
+    const BEGINNINGS: [&str; 3] = ["$['headers']", "$.headers", "$[\"headers\"]"];
+    let name = BEGINNINGS.iter().find_map(|beginning| path.strip_prefix(beginning))?;
+    Some(format!("{}{}", &path[..path.len() - name.len()], name.to_ascii_lowercase()))
 }
 
 /// Makes a standard path of what a person typed; keys are quoted, so that dashes and spaces need no care.
@@ -182,6 +197,12 @@ mod tests {
         let how = "(a path is written `id`, `items[0].name` or `result._meta.key`; `$` is the whole payload)";
         for bad in ["", "a..", "a.", "[", "a[", "a[x]", "a]b", "a[0]b", ".", "$..", "a.[0]"] {
             check(bad, Err(&format!("`{bad}` is not a valid path {how}")));
+        }
+        let response = Payload { origin: Origin::Http, ..Payload::of(json!({"status": 200, "headers": {"x-a": "1"}, "body": {"A": 2}})) };
+        for (path, expected) in
+            [("headers.X-A", json!("1")), ("$.headers['X-a']", json!("1")), ("$[\"headers\"][\"X-A\"]", json!("1")), ("body.A", json!(2))]
+        {
+            assert_eq!(JsonPath::parse(path).unwrap().select(&response, &json!(null)), Ok(&expected), "{path}");
         }
         let ambiguous = "(write `$.result` for that key of the payload, or a longer path such as `result.content[0].text`)";
         check("result", Err(&format!("`result` alone could mean two things {ambiguous}")));

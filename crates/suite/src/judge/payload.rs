@@ -18,6 +18,8 @@ pub enum Origin {
     Json,
     /// It is the text, or JSON that stood in the text. A text expectation then also matches the raw text.
     Text,
+    /// It is an HTTP response. The names of its `headers` are in lower case, and have no case.
+    Http,
 }
 
 impl Payload {

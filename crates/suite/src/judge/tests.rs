@@ -1,6 +1,6 @@
 //! Matchers as they are written, the responses they meet, and the differences that come out.
 
-use super::{Matcher, Payload, Subject};
+use super::{Matcher, Origin, Payload, Subject};
 use crate::{document, source::Source};
 use mcproof_record::Difference;
 use serde_json::{Map, Value, json};
@@ -17,8 +17,12 @@ fn compile(matcher: &str) -> Matcher {
     compiled.unwrap()
 }
 
-/// `text:…` is a tool's result with one text block, anything else a JSON value.
+/// `text:…` is a tool's result with one text block, `headers:…` an HTTP response with these headers, anything else a JSON value.
 fn payload(written: &str) -> Payload {
+    if let Some(headers) = written.strip_prefix("headers:") {
+        let headers: Value = serde_json::from_str(headers).unwrap();
+        return Payload { origin: Origin::Http, ..Payload::of(json!({"headers": headers, "body": {"X-B": 1}})) };
+    }
     match written.strip_prefix("text:") {
         Some(text) => Payload::from_call_result(&json!({"content": [{"type": "text", "text": text}]})),
         None => Payload::of(serde_json::from_str(written).unwrap()),

@@ -134,6 +134,12 @@ impl Pattern {
         build(&body, &self.flags).map(Cow::Owned)
     }
 
+    /// The same for names that have no case.
+    pub(crate) fn regex_without_case(&self, scope: &Map<String, Value>) -> Result<Regex, String> {
+        let body = self.fill(scope).map_err(|missing| missing.to_string())?;
+        build(&body, &format!("{}i", self.flags))
+    }
+
     pub(crate) fn describe(&self, scope: &Map<String, Value>) -> String {
         format!("/{}/{}", self.fill(scope).unwrap_or_else(|_| self.body.clone()), self.flags)
     }

@@ -197,7 +197,7 @@ pub(super) const RAW: Key<StepDraft> = Key {
 
 pub(super) const HTTP_REQUEST: Key<StepDraft> = Key {
     name: "http",
-    doc: "sends an HTTP request to the origin of the endpoint; the payload is `{ status, headers, body }`. Text is short for a path, or for a method and a path",
+    doc: "sends an HTTP request to the origin of the endpoint; the payload is `{ status, headers, body }`, in which names of headers have no case. Text is short for a path, or for a method and a path",
     shape: Shape::ObjectOrText(&HTTP),
     presence: Presence::OneOf,
     read: |reader, node, draft| {

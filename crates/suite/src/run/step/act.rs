@@ -297,7 +297,7 @@ async fn over_http(request: &HttpRequest, open: &Open, scope: &Map<String, Value
                 text => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
             };
             let value = json!({ "status": head.status, "headers": headers, "body": body });
-            let payload = Payload { value: value.clone(), text: Some(text), origin: Origin::Json };
+            let payload = Payload { value: value.clone(), text: Some(text), origin: Origin::Http };
             Ok(Answer { result: Ok(value), payload, frame: Some(head.frame), elapsed })
         }
         Err(failure) => Err(diagnosis::of_call_failure(&failure, method, &scene(open).await)),

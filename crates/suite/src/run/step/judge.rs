@@ -1,7 +1,7 @@
 //! Holds a response against the expectations of its step. No I/O.
 
 use super::act::{Answer, ErrorResponse, show};
-use crate::judge::{Payload, mismatch, pretty};
+use crate::judge::{Origin, Payload, mismatch, pretty};
 use crate::plan::{Action, Expectations, ExpectedFailure, RetryCause, Spanned, Step};
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value};
@@ -23,7 +23,8 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
         diagnostics.extend(mismatch("response", differences, &answer.payload.value).map(|found| found.at(matcher.place().clone())));
     }
     if let (Some(matcher), Ok(raw)) = (result, &answer.result) {
-        let differences = matcher.compare(&Payload::of(raw.clone()), scope);
+        let origin = if answer.payload.origin == Origin::Http { Origin::Http } else { Origin::Json };
+        let differences = matcher.compare(&Payload { origin, ..Payload::of(raw.clone()) }, scope);
         diagnostics.extend(mismatch("result", differences, raw).map(|found| found.at(matcher.place().clone())));
     }
     if let (Some(names), Value::Object(found)) = (names, &answer.payload.value) {
