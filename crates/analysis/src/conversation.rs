@@ -1,11 +1,12 @@
 //! A transcript with an index: messages, HTTP exchanges, and what was asked and answered. Interprets, but judges nothing.
 
-use crate::probes::LEFT_OUT;
+use crate::probes::{CONTROL, LEFT_OUT};
 use crate::wording;
 use mcproof_client::transport::tells_http2;
 use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{
-    Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, JsonSize, NOT_STORED, ProbeOutcome, Probed, SENT_AGAIN, Transcript,
+    Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, JsonSize, NOT_STORED, Opened, ProbeOutcome, Probed, SENT_AGAIN,
+    Transcript,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -34,6 +35,9 @@ pub const USUAL_PROBES: [&str; 12] = [
     "set-log-level",
 ];
 
+/// Those that send the same beside what is unusual.
+const PLAIN_PROBES: [&str; 4] = ["plain", "use-right", "first-message", CONTROL];
+
 /// One conversation of a check, ready to be judged.
 pub struct ConversationView<'a> {
     pub conversation: &'a Conversation,
@@ -46,6 +50,8 @@ pub struct ConversationView<'a> {
     pub unread: Option<TooMuch>,
     /// How many notifications of a method there are beyond those that are read.
     pub flooded: BTreeMap<String, usize>,
+    /// Whether the server limits how many requests it takes: in some conversation, it refused an ordinary one with status 429.
+    limits_requests: bool,
     /// How many notifications of a method were read.
     notified: BTreeMap<String, usize>,
     /// Messages of ours, positions in `said`. They are few, also where a server floods.
@@ -301,13 +307,20 @@ fn content(bytes: &[u8]) -> Option<(Content, Value)> {
 
 impl<'a> ConversationView<'a> {
     pub fn new(conversation: &'a Conversation) -> Self {
-        Self::within(conversation, &mut Reading::of(MOST_MEMORY))
+        let view = Self::within(conversation, &mut Reading::of(MOST_MEMORY));
+        Self { limits_requests: view.refused_ordinary_request(), ..view }
     }
 
     /// Those of one check, which share a bound of memory.
     pub fn all(conversations: &'a [Conversation]) -> Vec<Self> {
         let mut reading = Reading::of(MOST_MEMORY);
-        conversations.iter().map(|conversation| Self::within(conversation, &mut reading)).collect()
+        let mut all: Vec<Self> = conversations.iter().map(|conversation| Self::within(conversation, &mut reading)).collect();
+        // What a server says to the handshake of another era is not ordinary.
+        let is_of_other_era = |one: &Self| matches!(one.conversation.opened, Opened::No { .. } | Opened::OtherEra);
+        let is_opened = all.iter().any(|one| one.conversation.opened == Opened::Yes);
+        let limits_requests = all.iter().any(|one| !(is_opened && is_of_other_era(one)) && one.refused_ordinary_request());
+        all.iter_mut().for_each(|one| one.limits_requests = limits_requests);
+        all
     }
 
     fn within(conversation: &'a Conversation, reading: &mut Reading) -> Self {
@@ -318,6 +331,7 @@ impl<'a> ConversationView<'a> {
             sent_again: Vec::new(),
             unread: None,
             flooded: BTreeMap::new(),
+            limits_requests: false,
             notified: BTreeMap::new(),
             ours: Vec::new(),
             answers_to_ours: Vec::new(),
@@ -685,9 +699,24 @@ impl<'a> ConversationView<'a> {
         })
     }
 
-    /// Whether one of these frames belongs to a request that the server refused because there were too many: with status 429, with 503
-    /// and a time to come back, or with an error that says so. A page with status 503 is that of a proxy that limits requests (nginx says
-    /// no more of it), unless nothing is served from then on.
+    /// Whether a message that any client sends was refused with status 429.
+    fn refused_ordinary_request(&self) -> bool {
+        let refused = |wire_message: &&WireMessage<'_>| {
+            let exchange = wire_message.exchange.and_then(|id| self.exchanges.get(&id));
+            exchange.is_some_and(|exchange| exchange.method == "POST" && exchange.status() == Some(429))
+        };
+        let is_ordinary = |wire_message: &WireMessage<'_>| {
+            let mut probes = self.conversation.probes.iter().filter(|probed| probed.contains(wire_message.frame.id));
+            // A server of the legacy era need not know the discovery of the modern one.
+            wire_message.method() != Some(methods::SERVER_DISCOVER)
+                && probes.all(|probed| USUAL_PROBES.contains(&probed.probe.as_str()) || PLAIN_PROBES.contains(&probed.probe.as_str()))
+        };
+        self.from_client().filter(refused).any(is_ordinary)
+    }
+
+    /// Whether one of these frames belongs to a request that the server refused because there were too many: with status 429, if it names a
+    /// limit or refuses ordinary requests with that as well, with 503 and a time to come back, or with an error that says so. A page with
+    /// status 503 is that of a proxy that limits requests (nginx says no more of it), unless nothing is served from then on.
     pub fn is_throttled(&self, frames: &[FrameId]) -> bool {
         let is_refused = |request: &WireMessage<'_>, response: Option<&WireMessage<'_>>| {
             // What is said of the response alone is said of its form.
@@ -726,8 +755,9 @@ impl<'a> ConversationView<'a> {
         let after_last_served = |exchange: &&HttpExchange<'_>| Some(exchange.request.id) > last_served;
         let is_lasting = self.exchanges.values().filter(after_last_served).count() >= LASTING;
         let is_passing = move |refused: &HttpExchange<'_>| last_served.is_some_and(|last| refused.request.id < last || !is_lasting);
+        let limits_requests = self.limits_requests;
         move |exchange: &HttpExchange<'a>| match exchange.status() {
-            Some(429) => true,
+            Some(429) => limits_requests || names_limit(exchange),
             Some(503) => exchange.header("retry-after").is_some() || is_page(exchange) && is_passing(exchange),
             _ => false,
         }
@@ -880,6 +910,12 @@ fn left_out(conversation: &Conversation) -> Option<&Probed> {
 /// Whether the body of an HTTP response with an error status is meant as a JSON-RPC error, and not as something of the application's.
 pub fn is_error_response(value: &Value) -> bool {
     value.get("jsonrpc").is_some() || value.get("id").is_some() && value.pointer("/error/code").is_some_and(Value::is_i64)
+}
+
+/// Whether the head of a response tells when to come back, or how many requests are left.
+fn names_limit(exchange: &HttpExchange<'_>) -> bool {
+    let is_limit = |name: &str| name == "retry-after" || name.contains("ratelimit") || name.contains("rate-limit");
+    exchange.response.is_some_and(|response| response.headers.iter().any(|(name, _)| is_limit(&name.to_ascii_lowercase())))
 }
 
 /// Whether a response says that there were too many requests. There is no code for that.

@@ -459,7 +459,7 @@ fn error_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
     let Some(attempt) = conversation.probe("unknown-method") else { return Judgment::NotTried("no unknown method was tried".into()) };
     match (attempt.status(), attempt.answer) {
         (Some(200), AttemptOutcome::Error { .. }) => Judgment::Pass,
-        (Some(status @ (401 | 403 | 429)), _) => Judgment::Untestable(format!("an unknown method got status {status}")),
+        (Some(status @ (401 | 403)), _) => Judgment::Untestable(format!("an unknown method got status {status}")),
         // What is refused without a message may not have been read.
         (Some(status), answer) if status != 200 && (status < 400 || matches!(answer, AttemptOutcome::Error { .. })) => {
             one(format!("an unknown method got {}", told(&attempt)), &attempt)

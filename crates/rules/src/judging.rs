@@ -19,6 +19,9 @@ const EXPIRED: &str = "the server ended the session during the conversation, as 
 const TURNED_AWAY: &str = "the server refused a second session beside the first one";
 const UNREADABLE: &str = "the server issues session ids that are not valid UTF-8, so that no client can send them back";
 
+/// Why what was tried tells nothing: a better reason than that it was not tried in another conversation.
+const EXCUSES: [&str; 4] = [THROTTLED, EXPIRED, TURNED_AWAY, UNREADABLE];
+
 /// Which severities findings get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
@@ -272,8 +275,13 @@ fn merge(
     strictness: Strictness,
 ) -> Judged {
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
-    let mut untestable_beside = None;
+    let (mut left_out, mut untestable_beside) = (None, None);
     let mut not_tried = None;
+    let is_excuse = |why: &str| EXCUSES.contains(&why);
+    let better = |known: Option<String>, why: String| match known {
+        Some(known) if is_excuse(&known) || !is_excuse(&why) => Some(known),
+        _ => Some(why),
+    };
     // Before and beside its sessions a server is asked in revisions that it may not support: what was not tried there is not its concern.
     let is_spoken = |one: &ConversationView<'_>| {
         rule.on.includes(&one.conversation.transport) && rule.requirement_in(revision(one.conversation)).is_some()
@@ -293,9 +301,9 @@ fn merge(
                 );
             }
             // A lack of time is a better reason than what is missing elsewhere.
-            Judgment::Untestable(why) if conversations[take].left_out().is_some() => untestable = Some(why),
-            Judgment::Untestable(why) if conversations[take].conversation.opened == Opened::Yes => untestable = untestable.or(Some(why)),
-            Judgment::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
+            Judgment::Untestable(why) if conversations[take].left_out().is_some() => left_out = Some(why),
+            Judgment::Untestable(why) if conversations[take].conversation.opened == Opened::Yes => untestable = better(untestable, why),
+            Judgment::Untestable(why) => untestable_beside = better(untestable_beside, why),
             Judgment::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
             Judgment::NotTried(_) if is_foreign => not_applicable = not_applicable.or_else(|| Some(NOT_SPOKEN.to_owned())),
             Judgment::NotTried(why) => not_tried = not_tried.or(Some(why)),
@@ -305,7 +313,11 @@ fn merge(
     if let (true, Some(why)) = (findings.is_empty(), late) {
         return Judged::Untestable { why };
     }
-    let untestable = untestable.or_else(|| untestable_beside.or(not_tried).filter(|_| not_applicable.is_none()));
+    let beside = untestable_beside.or(not_tried).filter(|_| not_applicable.is_none());
+    let untestable = left_out.or_else(|| match (untestable, beside) {
+        (Some(why), Some(beside)) => better(Some(why), beside),
+        (why, beside) => why.or(beside),
+    });
     match (findings.is_empty(), passed, untestable, not_applicable) {
         (false, ..) => Judged::Broken { findings: alike::gather(rule.id, without_repetitions(findings)) },
         (true, true, ..) => Judged::Pass,
@@ -534,6 +546,41 @@ mod tests {
             < {"jsonrpc":"2.0","id":9,"error":{"code":-32000,"message":"rate limit exceeded"}}"#;
         check(&[too_many], "`initialize` got status 429 (Too many sessions) after 0 requests");
         check(&[opened(1), initialize(9) + error], "`initialize` got error -32000 (rate limit exceeded) after 1 session (1 request)");
+    }
+
+    #[test]
+    fn the_status_of_limits_excuses_only_a_server_that_has_some() {
+        let tried = |ordinary: u16, head: &str| {
+            format!(
+                r#"@ plain
+                   > POST /mcp
+                   < 200
+                   @ ping
+                   > POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"ping"}}
+                   < {ordinary}
+                   @ bad-version 1900-01-01
+                   > POST /mcp mcp-protocol-version: 1900-01-01
+                   > {{"jsonrpc":"2.0","id":2,"method":"ping"}}
+                   < 429 {head}"#
+            )
+        };
+        let rule = "http-unknown-version-gets-400";
+        check(rule, HTTP, 0, &tried(200, "content-type: text/plain"), "broken");
+        check(rule, HTTP, 0, &tried(200, "retry-after: 1"), "untestable");
+        check(rule, HTTP, 0, &tried(200, "X-RateLimit-Remaining: 0"), "untestable");
+        check(rule, HTTP, 0, &tried(429, "content-type: text/plain"), "untestable");
+    }
+
+    #[test]
+    fn what_was_tried_and_excused_is_told_before_what_was_not_tried() {
+        let opened =
+            example::read("@ ping\n> POST /mcp\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n< 200", "http", "2026-07-28");
+        let tried = "@ without-meta\n> POST /mcp\n> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n< 429 retry-after: 1";
+        let stateless = Conversation { opened: Opened::Bare, ..example::read(tried, "http", "2026-07-28") };
+        let all = [opened, stateless];
+        let judged = judge_one(find("meta-is-required").unwrap(), &ConversationView::all(&all), Strictness::Tolerant).judged;
+        assert!(matches!(&judged, Judged::Untestable { why } if why.starts_with(THROTTLED)), "{judged:?}");
     }
 
     /// A POST of `ping`, in a session or not, and the status of its response.

@@ -249,7 +249,7 @@ fn names_of_sessions_ignore_case(conversation: &ConversationView<'_>) -> Judgmen
     }
     let tried: Vec<Attempt<'_, '_>> = conversation.probes("header-case").filter(|attempt| attempt.status().is_some()).collect();
     // These have other reasons, and once may be chance.
-    const OTHER: [u16; 4] = [403, 404, 408, 429];
+    const OTHER: [u16; 3] = [403, 404, 408];
     let is_refused =
         |attempt: &Attempt<'_, '_>| attempt.status().is_some_and(|status| (400..500).contains(&status) && !OTHER.contains(&status));
     let violation = tried.first().filter(|_| tried.iter().all(is_refused)).map(|attempt| {
@@ -307,7 +307,7 @@ mod tests {
         check("2025-11-25", &legacy(200, 200), false);
         check("2025-11-25", &legacy(200, 400), true);
         check("2025-11-25", &legacy(200, 401), true);
-        check("2025-11-25", &legacy(200, 429), false);
+        check("2025-11-25", &legacy(200, 408), false);
         check("2025-11-25", &legacy(400, 400), false);
 
         let ask = |probe: &str, id: &str, outcome: &str| {

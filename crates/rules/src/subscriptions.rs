@@ -164,7 +164,7 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
             probes.filter(|probed| probed.contains(attempt)).any(|probed| probed.outcome == ProbeOutcome::Silent)
         };
         let status = subscription.request.exchange.and_then(|id| conversation.exchanges.get(&id)?.status());
-        if let Some(status) = status.filter(|status| ![200, 401, 403, 429].contains(status)) {
+        if let Some(status) = status.filter(|status| ![200, 401, 403].contains(status)) {
             violations.push(Violation::new(format!("a subscription got status {status}"), [attempt]));
             continue;
         }

@@ -371,6 +371,18 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Rejects(|request| (request.method == "DELETE").then(|| Response::text(500, "not implemented"))),
     ),
     broken_server(
+        "unknown-version-gets-429",
+        "refuses an unknown MCP-Protocol-Version as if there were too many requests",
+        "http-unknown-version-gets-400",
+        HTTP,
+        LEGACY,
+        Deviation::Response(|request, response| {
+            if request.header("mcp-protocol-version").is_some_and(|version| !version.starts_with("202")) {
+                renumber(response, 400, 429);
+            }
+        }),
+    ),
+    broken_server(
         "any-version-header",
         "takes any MCP-Protocol-Version",
         "http-unknown-version-gets-400",

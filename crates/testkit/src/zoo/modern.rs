@@ -176,6 +176,19 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Incoming(|message| fill(message, Value::is_null, &[VERSION, CAPABILITIES])),
     ),
     broken_server(
+        "meta-missing-gets-429",
+        "refuses a discovery without `_meta` as if there were too many requests",
+        "meta-is-required",
+        HTTP,
+        MODERN,
+        Deviation::Response(|request, response| {
+            let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+            if message["method"] == "server/discover" && message["params"]["_meta"].is_null() {
+                renumber(response, 400, 429);
+            }
+        }),
+    ),
+    broken_server(
         "client-info-required",
         "refuses requests without the name of the client",
         "meta-client-info-is-optional",
