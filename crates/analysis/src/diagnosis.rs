@@ -1,7 +1,7 @@
 //! Turns the failure of a connection or a request into a diagnostic: cause, evidence, remedy. The one place for these texts, for
 //! suites and one-shot commands alike.
 
-use crate::stdout_lines::{remedy_for_banner, remedy_for_line};
+use crate::stdout_lines::{is_blank, remedy_for_banner, remedy_for_line};
 use crate::wording::{self, shortened};
 use crate::{interpreter, unread};
 use mcproof_client::auth::AuthorizationFailure;
@@ -534,7 +534,7 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
     let line = line_of(fault, transcript);
     match &fault.kind {
         ViolationKind::Malformed(malformed) => match line {
-            Some(line) if line.trim().is_empty() => "the server wrote an empty line on stdout".to_owned(),
+            Some(line) if is_blank(line.as_bytes()) => "the server wrote an empty line on stdout".to_owned(),
             Some(line) => format!("the server wrote a line on stdout that is not an MCP message ({malformed}): {}", excerpt(&line)),
             None => format!("the server sent something that is not an MCP message: {malformed}"),
         },
@@ -567,7 +567,7 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Opt
             "write each message on one line: pretty-printed JSON spans several lines".into()
         }
         (Flaw::NotJson(_), Some(line)) => match banner(transcript) {
-            Some(remedy) if line.trim().is_empty() || line.starts_with("> ") => remedy.into(),
+            Some(remedy) if is_blank(line.as_bytes()) || line.starts_with("> ") => remedy.into(),
             _ => "write only messages to stdout, one per line, and write logs to stderr".into(),
         },
         (Flaw::NotJson(_), None) => return None,

@@ -10,6 +10,22 @@ static BANNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(> \S+@\d\S* \S+( \
 static LENGTH: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)^content-(length|type):"));
 static COLOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\x1b\[[0-9;]*[A-Za-z]"));
 
+/// What JSON takes for whitespace (RFC 8259, section 2), and nothing else: no form feed, no U+00A0.
+pub const JSON_WHITESPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// Whether there is nothing but such whitespace.
+pub fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| JSON_WHITESPACE.contains(&char::from(*byte)))
+}
+
+/// Without the whitespace around it.
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let is_content = |byte: &u8| !is_blank(&[*byte]);
+    let start = bytes.iter().position(is_content).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(is_content).map_or(start, |last| last + 1);
+    &bytes[start..end]
+}
+
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("patterns of the program are valid")
 }
@@ -25,7 +41,7 @@ pub fn remedy_for_line(line: &[u8]) -> Option<&'static str> {
     if line.contains(&0) {
         return Some("end each message with a line feed: there is a NUL byte in the line");
     }
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
+    let line = trimmed(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
     if let Some(remedy) = remedy_for_banner(line) {
         return Some(remedy);
     }

@@ -5,6 +5,7 @@ use super::robustness::UNREADABLE;
 use super::rule_definition::Violation;
 use mcproof_analysis::is_error_response;
 use mcproof_analysis::probes::{BESIDE, BESIDE_STREAM, KEPT_CONNECTION, POSTED};
+use mcproof_analysis::stdout_lines::is_blank;
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{ConversationView, HttpExchange, WireMessage, read_json};
 use mcproof_protocol::{error_code::METHOD_NOT_FOUND, methods};
@@ -372,9 +373,7 @@ pub(super) fn died_of_abuse(conversation: &ConversationView<'_>, death: &Unexpec
 pub(super) fn garbled(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let is_json = |bytes: &[u8]| read_json(bytes).is_ok_and(|value| value.is_some_and(|value| value.is_object() || value.is_array()));
     let unread = |frame: &&Frame| match &frame.body {
-        FrameBody::Line { bytes, unterminated } => {
-            *unterminated || !(bytes.as_bytes().trim_ascii().is_empty() || is_json(bytes.as_bytes()))
-        }
+        FrameBody::Line { bytes, unterminated } => *unterminated || !(is_blank(bytes.as_bytes()) || is_json(bytes.as_bytes())),
         FrameBody::SseEvent { event: Some(name), .. } if name != "message" => false,
         FrameBody::SseEvent { data: Some(data), .. } => !(data.as_bytes().is_empty() || is_json(data.as_bytes())),
         FrameBody::SseEvent { bytes, data: None, .. } => {
@@ -384,7 +383,7 @@ pub(super) fn garbled(conversation: &ConversationView<'_>) -> Option<FrameId> {
         }
         FrameBody::HttpBody { bytes, exchange } => {
             let is_answer = |exchange: &HttpExchange<'_>| exchange.method == "POST" && exchange.status() == Some(200);
-            let is_empty = bytes.as_bytes().trim_ascii().is_empty();
+            let is_empty = is_blank(bytes.as_bytes());
             conversation.exchanges.get(exchange).is_some_and(is_answer) && !is_empty && !is_json(bytes.as_bytes())
         }
         _ => false,

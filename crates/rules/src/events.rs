@@ -5,6 +5,7 @@ use super::connections::{is_abandoned, unanswered_posts};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::probes::LEGAL_FORM;
+use mcproof_analysis::stdout_lines::is_blank;
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{USUAL_PROBES, WireMessage, has_escaped_line_end, read_json};
 use mcproof_client::transport::EventView;
@@ -238,7 +239,7 @@ struct Read<'c, 'a> {
 
 impl Read<'_, '_> {
     fn data(&self) -> Option<&[u8]> {
-        self.event.data.as_deref().filter(|data| !data.trim_ascii().is_empty())
+        self.event.data.as_deref().filter(|data| !is_blank(data))
     }
 
     /// Whether it is the first one of HTTP+SSE.

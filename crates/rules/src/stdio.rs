@@ -6,7 +6,7 @@ use super::answers::{gathered, is_message};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::diagnosis::{Audience, served_url_in};
 use mcproof_analysis::read_json;
-use mcproof_analysis::stdout_lines::{is_header, is_utf_16, remedy_for_line};
+use mcproof_analysis::stdout_lines::{JSON_WHITESPACE, is_header, is_utf_16, remedy_for_line};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
 use serde_json::Value;
@@ -176,7 +176,7 @@ fn lines<'a>(conversation: &ConversationView<'a>) -> Vec<StdoutLine<'a>> {
 
 fn classify(bytes: &[u8], unterminated: bool, rest: &[(&Frame, &[u8], bool)]) -> LineKind {
     let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}').trim();
+    let text = text.trim_start_matches('\u{feff}').trim_matches(JSON_WHITESPACE);
     if text.is_empty() {
         return LineKind::Blank;
     }
@@ -223,7 +223,25 @@ fn only_messages(conversation: &ConversationView<'_>) -> Judgment {
         remedy: remedy_for_line(line.bytes).map(str::to_owned).or_else(|| elsewhere(line)),
         ..Violation::new(format!("a line on stdout is not a message: `{}`", excerpt(line.bytes)), [line.frame.id])
     });
-    Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
+    let violations = gathered(violations.collect()).into_iter().chain(cut_at_end(conversation, &lines));
+    Judgment::of(violations.collect(), lines.len(), NO_LINE)
+}
+
+/// Why a part of a message counts one step less.
+const AT_END: &str = "the client had closed stdin, and needs nothing from the server any more";
+
+/// A part of a message, written by a process that ended by itself when its stdin was closed. One that ends earlier, or is killed, is told
+/// with that.
+fn cut_at_end(conversation: &ConversationView<'_>, lines: &[StdoutLine<'_>]) -> Option<Violation> {
+    let cut = lines.iter().find(|line| line.kind == LineKind::Cut)?;
+    let before = || conversation.frames().iter().take_while(|frame| frame.id < cut.frame.id);
+    let is_end = before().any(|frame| matches!(&frame.body, FrameBody::Closed { pipe } if pipe == "stdin"));
+    let is_killed = before().any(|frame| matches!(frame.body, FrameBody::Signalled { .. }));
+    (is_end && !is_killed).then(|| Violation {
+        tolerance: Some(AT_END),
+        remedy: Some("write what is left of a message, and flush stdout, before the process ends".to_owned()),
+        ..Violation::new(format!("stdout ends within a message: `{}`", excerpt(cut.bytes)), [cut.frame.id])
+    })
 }
 
 fn one_line(conversation: &ConversationView<'_>) -> Judgment {
@@ -295,6 +313,28 @@ fn no_blank_lines(conversation: &ConversationView<'_>) -> Judgment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcproof_analysis::example;
+    use mcproof_record::Raw;
+
+    #[test]
+    fn a_message_that_is_cut_at_the_end_is_told_unless_the_process_was_killed() {
+        let check = |before: &str, line: &str, expected: &[&str]| {
+            let mut recorded = example::read(&format!("< {{\"id\":1,\"result\":{{}}}}\n{before}"), "stdio", "2025-11-25");
+            let frame = recorded.transcript.frames[0].clone();
+            let id = FrameId(recorded.transcript.frames.len() as u64);
+            let body = FrameBody::Line { bytes: Raw::from(line), unterminated: true };
+            recorded.transcript.frames.push(Frame { id, body, ..frame });
+            let told = match only_messages(&ConversationView::new(&recorded)) {
+                Judgment::Broken(violations) => violations.into_iter().map(|violation| violation.message).collect(),
+                _ => Vec::new(),
+            };
+            assert_eq!(told, expected, "{before}");
+        };
+        let cut = r#"{"jsonrpc":"2.0""#;
+        check("! closed stdin", cut, &["stdout ends within a message: `{\"jsonrpc\":\"2.0\"`"]);
+        check("! closed stdin\n! signal SIGTERM", cut, &[]);
+        check("", cut, &[]);
+    }
 
     #[test]
     fn lines_are_classified() {
@@ -313,6 +353,13 @@ mod tests {
         check(b"\xef\xbb\xbf{\"id\":1,\"result\":{}}", false, LineKind::Message);
         check(b"{\"id\":1,\"result\":{\"name\":\"gr\xfcn\"}}", false, LineKind::Message);
         check(b" \r", false, LineKind::Blank);
+        // What JSON does not take for whitespace.
+        for blank in ["\u{a0}", "\u{c}", "\u{b}", "\u{85}", "\u{2028}"] {
+            check(blank.as_bytes(), false, LineKind::Noise);
+            check(format!("{blank}{{\"id\":1,\"result\":{{}}}}").as_bytes(), false, LineKind::Noise);
+            check(format!("{{\"id\":1,\"result\":{{}}}}{blank}").as_bytes(), false, LineKind::Noise);
+        }
+        check(b"\t{\"id\":1,\"result\":{}} \r", false, LineKind::Message);
         check(br#"{"id":1,"result":{}}"#, true, LineKind::Unterminated);
         check(b"{\"id\":1,\"result\":{}}\r{\"id\":2,\"result\":{}}", false, LineKind::Unterminated);
         check(br#"{"id":1,"resu"#, true, LineKind::Cut);

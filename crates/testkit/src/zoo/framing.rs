@@ -84,6 +84,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "no-break-space-first",
+        "puts a no-break space before the list of prompts",
+        "stdio-only-messages-on-stdout",
+        STDIO,
+        BOTH,
+        Deviation::Line(|message, json| match message["result"].get("prompts") {
+            Some(_) => line(&format!("\u{a0}{json}")),
+            None => line(&json),
+        }),
+    ),
+    broken_server(
         "newline-missing",
         "does not end the line of the list of tools",
         "stdio-line-is-terminated",

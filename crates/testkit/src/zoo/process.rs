@@ -3,6 +3,7 @@
 use super::deviation::Deviation;
 use super::{ALL, BOTH, BrokenServer, STDIO, broken_server};
 use mcproof_system::{commands, signals};
+use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -27,6 +28,18 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         STDIO,
         BOTH,
         Deviation::End(|| std::process::abort()),
+    ),
+    broken_server(
+        "cut-at-its-end",
+        "exits in the middle of a message when stdin has ended",
+        "stdio-only-messages-on-stdout",
+        STDIO,
+        BOTH,
+        Deviation::End(|| {
+            let mut stdout = io::stdout();
+            // The client may be gone.
+            let _ = stdout.write_all(br#"{"jsonrpc":"2.0","method":"notifications/mess"#).and_then(|()| stdout.flush());
+        }),
     ),
     broken_server(
         "ignores-sigterm",
@@ -88,7 +101,7 @@ enum Group {
     Own,
 }
 
-fn child(group: Group) -> std::io::Result<()> {
+fn child(group: Group) -> io::Result<()> {
     let mut command = Command::new("sleep");
     command.arg("3600").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if group == Group::Own {
