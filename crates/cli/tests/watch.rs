@@ -701,8 +701,62 @@ fn a_hangup_while_the_database_is_opened_ends_nothing() {
     monitor.signal("-HUP");
     monitor.signal("-HUP");
     drop((asked, database));
-    let status = monitor.process.wait().unwrap();
-    assert_eq!(status.code(), Some(2), "{status}: it ended because there is no database");
+    // It starts without one.
+    assert_eq!(monitor.says("database")["while"], "starting");
+    monitor.says("started");
+    monitor.signal("-TERM");
+    assert_eq!(monitor.process.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn a_monitor_that_starts_without_its_database_tells_an_outage() {
+    let pager = Service::answering(202);
+    let refused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = format!(
+        "listen: 127.0.0.1:0\ndatabase: postgres://{refused}/watch\ntargets: {{ shop: {{ http: 'http://127.0.0.1:1/mcp', every: 1s, timeout: 1s, failures: 1 }} }}\n\
+         channels: {{ pager: {{ webhook: '{}' }} }}\n",
+        pager.url
+    );
+    let folder = folder_with(&[("watch.yaml", config.as_str())]);
+    let mut monitor = Monitor::start(folder.path());
+    let said = monitor.says("database");
+    assert!(said["while"] == "starting" && said["why"].as_str().unwrap().starts_with("the database does not answer"), "{said}");
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    until("the page", || pager.kinds() == ["trigger"]);
+    let (status, body) = get(&at, "/healthz");
+    assert!(status.contains("503") && body.contains("results cannot be written"), "{status} {body}");
+    // Whoever cannot stay, or does only a part, says so at once.
+    for arguments in [&["watch", "watch.yaml", "--once"][..], &["watch", "watch.yaml", "--role", "worker"]] {
+        let ran = run(folder.path(), arguments);
+        assert!(ran.code == Some(2) && ran.stderr.contains("the database cannot be used"), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_monitor_that_starts_on_a_full_disk_tells_an_outage_and_stores_it_later() {
+    let (folder, pager) = (tempfile::tempdir().unwrap(), Service::answering(202));
+    let config = format!(
+        "listen: 127.0.0.1:0\ntargets: {{ shop: {{ {}, every: 1s, failures: 1, recoveries: 1 }} }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\n",
+        fragile(folder.path()),
+        pager.url
+    );
+    std::fs::write(folder.path().join("watch.yaml"), config).unwrap();
+    std::fs::write(folder.path().join("broken"), "").unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -S -f 8; exec \"$0\" watch watch.yaml --json", MCPROOF]).current_dir(folder.path());
+    let mut monitor = Monitor::spawn(shell.env("XDG_STATE_HOME", "/nowhere"));
+    assert_eq!(monitor.says("database")["while"], "starting");
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    until("the page", || pager.kinds() == ["trigger"]);
+    assert!(get(&at, "/healthz").0.contains("503"));
+    let pid = monitor.process.id().to_string();
+    assert!(Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited:unlimited"]).status().unwrap().success());
+    monitor.says("standby-ended");
+    until("the state of the monitor", || get(&at, "/healthz").0.contains("200"));
+    let status = run(folder.path(), &["watch", "status", "watch.yaml"]);
+    assert!(status.code == Some(1) && status.stdout.contains("down") && status.stdout.contains("availability"), "{}", status.stdout);
+    std::fs::remove_file(folder.path().join("broken")).unwrap();
+    until("the end", || pager.kinds() == ["trigger", "resolve"]);
 }
 
 #[test]

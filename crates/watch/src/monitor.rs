@@ -66,6 +66,8 @@ pub struct Monitor {
     presence: Presence,
     others: Arc<watch::Sender<BTreeSet<String>>>,
     unreadable: Arc<watch::Sender<BTreeSet<String>>>,
+    /// The address of a database in which its targets are not known yet.
+    unattached: Arc<Mutex<Option<String>>>,
 }
 
 /// What came over the API: what each target is made from, and the target.
@@ -84,14 +86,67 @@ impl Monitor {
         Self::over(store, config, reach, clock.now()).await
     }
 
+    /// Like [`Monitor::open`], also while the database cannot be used for a reason that may pass, and which it says then: whoever stands in
+    /// for the database begins with what the file says, and with what can be read.
+    ///
+    /// # Errors
+    /// The database cannot be used, and will not be by itself.
+    pub async fn open_or_stand_by(config: Config, reach: Reach, clock: &Clock) -> Result<(Self, Option<StoreFailure>), StoreFailure> {
+        let address = config.database.clone();
+        let (store, unopened) = match Store::open(&address).await {
+            Ok(store) => (store, None),
+            Err(failure) if failure.may_be_outlasted() => (Store::closed(&address)?, Some(failure)),
+            Err(failure) => return Err(failure),
+        };
+        let monitor = Self::assemble(store, &config, reach, clock.now());
+        *monitor.unattached.lock().await = Some(address);
+        let failure = match unopened {
+            Some(failure) => failure,
+            None => match monitor.attach(clock).await {
+                Ok(()) => return Ok((monitor, None)),
+                Err(failure) if failure.may_be_outlasted() => failure,
+                Err(failure) => return Err(failure),
+            },
+        };
+        let targets = config.targets.values().map(|spec| (spec.name.clone(), Arc::new(spec.clone()))).collect();
+        monitor.plan.send_replace(Arc::new(Plan { config: Arc::new(config), targets }));
+        monitor.worker_health.summon(&failure);
+        Ok((monitor, Some(failure)))
+    }
+
+    /// Makes the targets known in a database that could not be used at the start. Done before, it does nothing.
+    ///
+    /// # Errors
+    /// The database still cannot be used.
+    pub(crate) async fn attach(&self, clock: &Clock) -> Result<(), StoreFailure> {
+        let mut unattached = self.unattached.lock().await;
+        let Some(address) = unattached.as_deref() else { return Ok(()) };
+        self.store.admit(address).await?;
+        clock.follow(&self.store).await?;
+        self.store.free_leases().await?;
+        let now = clock.now();
+        self.store.recover_from_set_back(now).await?;
+        let config = Arc::clone(&self.plan.borrow().config);
+        self.reload(Config::clone(&config), now).await?;
+        *unattached = None;
+        Ok(())
+    }
+
     /// Like [`Monitor::open`], over a database that is open.
     ///
     /// # Errors
     /// The database failed.
     pub async fn over(store: Store, config: Config, reach: Reach, now: Moment) -> Result<Self, StoreFailure> {
-        let Reach { network, guardian, own_binary, variables, name } = reach;
         // An earlier process may have had a clock that was ahead.
         store.recover_from_set_back(now).await?;
+        let monitor = Self::assemble(store, &config, reach, now);
+        monitor.reload(config, now).await?;
+        Ok(monitor)
+    }
+
+    /// Without targets: they come with the configuration once the database knows them.
+    fn assemble(store: Store, config: &Config, reach: Reach, now: Moment) -> Self {
+        let Reach { network, guardian, own_binary, variables, name } = reach;
         let region = config.region.clone();
         let prober = Prober::new(network, guardian, own_binary, config.canaries.clone()).with_variables(variables);
         let (plan, shown) = watch::channel(Arc::new(Plan { config: Arc::new(config.clone()), targets: BTreeMap::new() }));
@@ -115,7 +170,7 @@ impl Monitor {
             longest_raw: Duration::MAX,
             stirred: Arc::clone(&stirred),
         };
-        let monitor = Self {
+        Self {
             store,
             worker,
             chores,
@@ -126,9 +181,8 @@ impl Monitor {
             presence: Presence::new(now),
             others: Arc::default(),
             unreadable: Arc::default(),
-        };
-        monitor.reload(config, now).await?;
-        Ok(monitor)
+            unattached: Arc::default(),
+        }
     }
 
     /// What is to be done now.

@@ -1,5 +1,6 @@
 //! What goes on while the database takes nothing: targets are probed and people are told out of a database in memory. It begins with
-//! what can still be read of the real one; what it knows by the end is written there as soon as that takes it.
+//! what can still be read of the real one, which is nothing if that could not be opened at the start; what it knows by the end is written
+//! there as soon as that takes it.
 
 use crate::channel::DeliveryClient;
 use crate::chores::{Chores, Presence};
@@ -123,7 +124,11 @@ impl Standby {
     async fn begin(&self, clock: &Clock, tell: &impl Fn(News)) -> Result<(Store, bool), StoreFailure> {
         let memory = Store::in_memory().await?;
         let region = &self.monitor.worker.region;
-        let reading = memory.read_from(&self.monitor.store, region).await;
+        let reading = match self.monitor.store.is_open() {
+            true => memory.read_from(&self.monitor.store, region).await,
+            // Nobody waits for what is known to be closed.
+            false => Ok(Reading { knows_states: false, unread: None }),
+        };
         let reading = reading.unwrap_or_else(|failure| Reading { knows_states: false, unread: Some(failure) });
         if let Some(failure) = reading.unread {
             tell(News::Unread(failure.to_string()));
@@ -164,7 +169,7 @@ impl Standby {
             let tidying = keep_passing(|now| chores.pass(now), &never, clock, stopped());
             let waiting = async {
                 sleep(rest).await;
-                while self.monitor.store.prove_writable(clock.now()).await.is_err() {
+                while self.prove_usable(clock).await.is_err() {
                     sleep(LOOK).await;
                 }
                 ended.send_replace(true);
@@ -175,6 +180,12 @@ impl Standby {
             }
             rest = (rest * 2).clamp(PATIENCE, LONGEST_REST);
         }
+    }
+
+    /// The targets are known there, and it can be written.
+    async fn prove_usable(&self, clock: &Clock) -> Result<(), StoreFailure> {
+        self.monitor.attach(clock).await?;
+        self.monitor.store.prove_writable(clock.now()).await
     }
 
     /// From here on, what jobs say and people decide goes to the database again. What came while everything else was written goes there

@@ -45,8 +45,8 @@ use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
-use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 /// For a connection of the pool to become free.
@@ -73,7 +73,9 @@ pub struct Store {
     /// Days whose partition is there; always empty in SQLite, which has none.
     days: Arc<Mutex<BTreeSet<i64>>>,
     /// Of SQLite on a disk.
-    file: Option<OpenFile>,
+    file: Arc<OnceLock<OpenFile>>,
+    /// Nothing is read or written before.
+    is_admitted: Arc<AtomicBool>,
     /// Targets that only other processes know.
     left_alone: Arc<RwLock<Arc<Vec<String>>>>,
     /// When this process read its file, in milliseconds: what is known of processes that vanished before that does not count.
@@ -126,6 +128,18 @@ impl StoreFailure {
     pub fn hint(&self) -> Option<&'static str> {
         let Self::Database(error) = self else { return None };
         DatabaseProblem::of(error).map(|ailment| ailment.hint)
+    }
+
+    /// Whether a monitor may start without it: it cannot be reached, is locked or read-only, or its disk is full or fails, which ends while
+    /// the monitor runs. An address, a password or a file that is wrong does not.
+    pub fn may_be_outlasted(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        let code = error.as_database_error().and_then(|error| error.code());
+        self.may_pass()
+            || code.is_some_and(|code| match code.as_ref() {
+                "53100" | "55P03" | "25006" => true,
+                code => code.len() < 5 && code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 10 | 13)),
+            })
     }
 
     /// Whether it may work in a moment: nobody answers, or the server is being started or ended.
@@ -187,7 +201,7 @@ impl DatabaseProblem {
                  without one the monitor begins a new database",
             ),
             14 => ("cannot open the database", "allow the user of the monitor to read and write the file and its folder"),
-            FULL => ("the disk of the database is full", "free some space; the monitor recovers by itself"),
+            FULL => ("the disk of the database is full", "free some space: a monitor that runs goes on by itself"),
             _ => return None,
         };
         Some(Self { name, hint })
@@ -204,25 +218,9 @@ impl Store {
     /// # Errors
     /// The address is none, the database cannot be reached, or its tables are newer than this program.
     pub async fn open(address: &str) -> Result<Self, StoreFailure> {
-        sqlx::any::install_default_drivers();
-        let dialect = match address.split_once(':') {
-            Some(("sqlite", _)) => Dialect::Sqlite,
-            Some(("postgres" | "postgresql", _)) => Dialect::Postgres,
-            _ => return Err(StoreFailure::Address(address.to_owned())),
-        };
-        let options = AnyConnectOptions::from_str(&dialect.address(address))?.disable_statement_logging();
-        let pool = |connections, more: &'static [&'static str]| {
-            let pool = dialect.pool(connections).acquire_timeout(PATIENCE);
-            let pool = pool.after_connect(move |connection, _| {
-                Box::pin(async move {
-                    for statement in dialect.preparation().iter().chain(more) {
-                        connection.execute(*statement).await?;
-                    }
-                    Ok(())
-                })
-            });
-            pool.connect_with(options.clone())
-        };
+        let dialect = Dialect::of_address(address)?;
+        let options = dialect.options(address)?;
+        let is_admitted = Arc::new(AtomicBool::new(true));
         if dialect == Dialect::Sqlite {
             make_private(&dialect.address(address))?;
             // A pool tries again, and only says in the end that it took too long.
@@ -232,21 +230,70 @@ impl Store {
             }
             first.close().await?;
         }
-        let writer = pool(dialect.writers(), &[]).await?;
+        let writer = dialect.prepared(dialect.writers(), &[], &is_admitted).connect_with(options.clone()).await?;
         let pool = match dialect {
-            Dialect::Sqlite => pool(READERS, &[CACHE_OF_READERS]).await?,
+            Dialect::Sqlite => dialect.prepared(READERS, &[CACHE_OF_READERS], &is_admitted).connect_with(options).await?,
             Dialect::Postgres => writer.clone(),
         };
-        let file = if dialect == Dialect::Sqlite { OpenFile::of(&dialect.address(address)) } else { None };
-        let (days, left_alone, kept_since) = (Arc::default(), Arc::default(), processes::never());
-        let store = Self { pool, writer, dialect, fence: Fence::Up, days, file, left_alone, kept_since, anchor: None };
+        let store = Self::of_pools(dialect, pool, writer, is_admitted);
+        store.know_file(address);
         store.prepare().await?;
         Ok(store)
     }
 
+    /// Over a database that cannot be opened now: whoever asks anything of it waits in vain, until [`Store::admit`] has opened it.
+    ///
+    /// # Errors
+    /// The address is none.
+    pub(crate) fn closed(address: &str) -> Result<Self, StoreFailure> {
+        let dialect = Dialect::of_address(address)?;
+        let options = dialect.options(address)?;
+        let is_admitted = Arc::new(AtomicBool::new(false));
+        let writer = dialect.prepared(dialect.writers(), &[], &is_admitted).connect_lazy_with(options.clone());
+        let pool = match dialect {
+            Dialect::Sqlite => dialect.prepared(READERS, &[CACHE_OF_READERS], &is_admitted).connect_lazy_with(options),
+            Dialect::Postgres => writer.clone(),
+        };
+        Ok(Self::of_pools(dialect, pool, writer, is_admitted))
+    }
+
+    /// Opens what was closed, if its tables are, or can be made, those of this program.
+    ///
+    /// # Errors
+    /// As of [`Store::open`]; it stays closed.
+    pub(crate) async fn admit(&self, address: &str) -> Result<(), StoreFailure> {
+        if self.is_open() {
+            return Ok(());
+        }
+        let opened = Self::open(address).await?;
+        opened.writer.close().await;
+        opened.pool.close().await;
+        self.know_file(address);
+        self.is_admitted.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the database was opened at all.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_admitted.load(Ordering::Relaxed)
+    }
+
+    fn of_pools(dialect: Dialect, pool: AnyPool, writer: AnyPool, is_admitted: Arc<AtomicBool>) -> Self {
+        let (days, file, left_alone, kept_since) = (Arc::default(), Arc::default(), Arc::default(), processes::never());
+        Self { pool, writer, dialect, fence: Fence::Up, days, file, is_admitted, left_alone, kept_since, anchor: None }
+    }
+
+    fn know_file(&self, address: &str) {
+        if self.dialect == Dialect::Sqlite
+            && let Some(file) = OpenFile::of(&self.dialect.address(address))
+        {
+            drop(self.file.set(file));
+        }
+    }
+
     /// Whether the file of the database was removed, or another one put in its place.
     pub(crate) fn is_displaced(&self) -> bool {
-        self.file.as_ref().is_some_and(|file| identity(&file.path) != Some(file.identity))
+        self.file.get().is_some_and(|file| identity(&file.path) != Some(file.identity))
     }
 
     /// Whether it stands in for a database that others write, too.
@@ -273,6 +320,36 @@ impl Dialect {
             "SQLite" => Self::Sqlite,
             _ => Self::Postgres,
         }
+    }
+
+    fn of_address(address: &str) -> Result<Self, StoreFailure> {
+        match address.split_once(':') {
+            Some(("sqlite", _)) => Ok(Self::Sqlite),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres),
+            _ => Err(StoreFailure::Address(address.to_owned())),
+        }
+    }
+
+    fn options(self, address: &str) -> Result<AnyConnectOptions, sqlx::Error> {
+        sqlx::any::install_default_drivers();
+        Ok(AnyConnectOptions::from_str(&self.address(address))?.disable_statement_logging())
+    }
+
+    /// Whose connections are told first what all are told, and then `more`; none is given away before it is admitted.
+    fn prepared(self, connections: u32, more: &'static [&'static str], is_admitted: &Arc<AtomicBool>) -> AnyPoolOptions {
+        let is_admitted = Arc::clone(is_admitted);
+        self.pool(connections).acquire_timeout(PATIENCE).after_connect(move |connection, _| {
+            let is_admitted = is_admitted.load(Ordering::Relaxed);
+            Box::pin(async move {
+                if !is_admitted {
+                    return Err(sqlx::Error::PoolClosed);
+                }
+                for statement in self.preparation().iter().chain(more) {
+                    connection.execute(*statement).await?;
+                }
+                Ok(())
+            })
+        })
     }
 
     /// Closes a connection of SQLite that is given back inside a transaction.

@@ -81,6 +81,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     what_a_job_said_while_the_clock_was_ahead_is_outlived_by_what_it_says_later,
     what_people_decided_while_the_clock_was_ahead_lasts_as_long_as_they_said,
     an_outage_is_told_while_the_database_takes_nothing,
+    a_monitor_that_starts_without_its_database_tells_and_stores_it_later,
     what_is_known_in_memory_is_shown_and_jobs_report_there,
     what_an_unread_standby_tells_anew_goes_on,
     what_the_database_does_not_take_is_tried_again_later,

@@ -3,13 +3,14 @@
 
 use super::incidents::{overtaken, unread};
 use super::values::Values;
-use super::{Dialect, Store, StoreFailure, decisions, processes};
+use super::{Dialect, Store, StoreFailure, decisions};
 use crate::moment::{DAY, FIVE_MINUTES, Moment, millis};
 use futures_util::future::join_all;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _, Transaction};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -237,8 +238,7 @@ impl Store {
         let address = format!("sqlite:file:standby-{}?mode=memory&cache=shared", Uuid::now_v7());
         let connect = || dialect.pool(1).min_connections(1).idle_timeout(None).max_lifetime(None).connect(&address);
         let (anchor, pool) = (Some(connect().await?), connect().await?);
-        let (writer, days, left_alone, kept_since) = (pool.clone(), Arc::default(), Arc::default(), processes::never());
-        let store = Self { pool, writer, dialect, fence: super::Fence::Up, days, file: None, left_alone, kept_since, anchor };
+        let store = Self { anchor, ..Self::of_pools(dialect, pool.clone(), pool, Arc::new(AtomicBool::new(true))) };
         store.prepare().await?;
         store.prepare_for_decisions().await?;
         Ok(store)
@@ -265,11 +265,12 @@ impl Store {
                 (INCIDENT, open.to_owned()),
                 (OUTBOX, format!("delivered IS NULL OR incident IN (SELECT incident.id FROM incident WHERE {open})")),
                 (INCIDENT, "resolved IS NOT NULL AND id IN (SELECT incident FROM outbox WHERE delivered IS NULL)".to_owned()),
-                // Who may have been told without saying so is told of the end; and escalation counts from when it became a page.
+                // Who may have been told without saying so is told of the end; and escalation, and who
+                // acknowledges late, go by when it became what it is.
                 (
                     EVENT,
                     format!(
-                        "kind IN ('unconfirmed', 'raised') AND (incident IN (SELECT incident.id FROM incident WHERE {open}) \
+                        "kind IN ('unconfirmed', 'raised', 'changed', 'joined') AND (incident IN (SELECT incident.id FROM incident WHERE {open}) \
                          OR incident IN (SELECT incident FROM outbox WHERE delivered IS NULL))"
                     ),
                 ),

@@ -75,6 +75,54 @@ pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: 
     }
 }
 
+/// A monitor that cannot open its database at the start probes and tells; once it can, what it found out is there.
+pub(crate) async fn a_monitor_that_starts_without_its_database_tells_and_stores_it_later(address: String) {
+    #[expect(clippy::disallowed_methods, reason = "whoever stands in does so in real time")]
+    let clock = Clock::of_machine(SystemTime::now);
+    let (is_well, chat) = (Arc::new(AtomicBool::new(false)), Receiver::http().await);
+    let target = TargetSpec { every: Duration::from_secs(1), ..over_http("small", &small_server(Arc::clone(&is_well)).await) };
+    let channel = ChannelSpec::Webhook { url: Secret::new(chat.url("/")), secret: None };
+    let config = Config {
+        database: address.clone(),
+        targets: [("small".to_owned(), target)].into(),
+        channels: [("chat".to_owned(), channel)].into(),
+        routes: vec![Route { channels: vec!["chat".into()], ..Route::default() }],
+        ..config()
+    };
+    // The tables are there, and nobody may look which they are.
+    drop(Store::open(&address).await.unwrap());
+    let mut locked = AnyConnection::connect(&address).await.unwrap();
+    locked.execute(if address.starts_with("sqlite") { "BEGIN IMMEDIATE" } else { "SELECT pg_advisory_lock(7130)" }).await.unwrap();
+    let (monitor, failure) = Monitor::open_or_stand_by(config, reach("worker"), &clock).await.unwrap();
+    assert!(failure.unwrap().to_string().contains("locked"));
+    let delivery_client = DeliveryClient::new(Network::default());
+    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), delivery_client.clone());
+    let standby = Standby::new(monitor.clone(), delivery_client);
+    let has_ended = Cell::new(false);
+    let tell = |news| has_ended.set(has_ended.get() || matches!(news, News::Ended));
+    let telling = keep_passing(async |now| notifier.pass(now).await.map(|round| round.next), &monitor.stirred, &clock, pending());
+    let living = async { tokio::join!(monitor.run(Role::Serve, &clock, pending()), standby.run(&clock, tell, pending()), telling) };
+    let story = async {
+        heard(&chat, 1).await;
+        assert!(!has_ended.get());
+        locked.close().await.unwrap();
+        while !has_ended.get() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let incidents = rows(&address, "SELECT class, COALESCE(CAST(resolved AS TEXT), 'open') FROM incident").await;
+        assert_eq!(incidents, [["availability", "open"]]);
+        is_well.store(true, Ordering::Relaxed);
+        heard(&chat, 2).await;
+        let told: Vec<_> = chat.heard().iter().map(|heard| heard.json()).collect();
+        assert_eq!([&told[0]["kind"], &told[1]["kind"]], ["trigger", "resolve"]);
+        assert_eq!(told[0]["incident"], told[1]["incident"]);
+    };
+    tokio::select! {
+        () = story => {}
+        _ = living => {}
+    }
+}
+
 /// Whoever looks at the dashboard, the status page or the metrics sees what is known, not what could be written last; and a job that
 /// reports in is not missed because its report could not be written.
 pub(crate) async fn what_is_known_in_memory_is_shown_and_jobs_report_there(address: String) {

@@ -80,7 +80,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
         };
         // From here on, SIGHUP means to read the file again, also while the database is opened.
         let hung_up = if arguments.once { None } else { ReloadRequests::new() };
-        let house = open(config, log, arguments.once).await?;
+        let house = open(config, log, arguments).await?;
         if arguments.once {
             let exit = tokio::select! {
                 exit = house.once() => exit?,
@@ -95,7 +95,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
     })?
 }
 
-async fn open(config: Config, log: Form, once: bool) -> Result<Services, Failure> {
+async fn open(config: Config, log: Form, arguments: &Arguments) -> Result<Services, Failure> {
     let network = Network { proxies: network::of_environment(), ..Network::default() };
     let clock = Clock::of_machine(settings::now);
     let reach = Reach {
@@ -105,12 +105,24 @@ async fn open(config: Config, log: Form, once: bool) -> Result<Services, Failure
         variables: settings::variables(),
         name: format!("{}-{}", std::process::id(), clock.now().0),
     };
-    let monitor = Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?;
+    // Only who does everything, and stays, can stand in for a database.
+    let monitor = if arguments.role == Part::Serve && !arguments.once {
+        let (monitor, failure) = Monitor::open_or_stand_by(config, reach, &clock).await.map_err(|failure| of_store(&failure))?;
+        if let Some(failure) = failure {
+            let hint = failure.hint().map(|hint| ("hint", hint));
+            let why = failure.to_string();
+            let said: Vec<_> = [("while", "starting"), ("why", why.as_str())].into_iter().chain(hint).collect();
+            log.say(Level::Error, "database", &said);
+        }
+        monitor
+    } else {
+        Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?
+    };
     let name = format!("{}-{}", std::process::id(), clock.now().0);
     let subscribers = Subscribers::new(monitor.store.clone(), monitor.plan(), network.clone(), name);
     let delivery_client = DeliveryClient::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), delivery_client.clone());
-    let notifier = if once { notifier.in_passing() } else { notifier };
+    let notifier = if arguments.once { notifier.in_passing() } else { notifier };
     let heartbeat_sender =
         HeartbeatSender::new(monitor.store.clone(), monitor.plan(), delivery_client.clone(), monitor.worker_health.clone());
     Ok(Services { monitor, notifier, subscribers, heartbeat_sender, delivery_client, clock, log, complaints: Mutex::default() })
