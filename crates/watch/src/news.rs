@@ -1,7 +1,9 @@
-//! What readers of the status page are told: outages of public targets, and notices. The same for the feed and for subscribers.
+//! What readers of the status page are told: outages of public targets and times in which they flap, and notices. The same for the feed
+//! and for subscribers.
 
 use crate::moment::Moment;
 use crate::store::notices::SHOWN;
+use crate::store::read::PublicOutage;
 use crate::store::{Store, StoreFailure};
 use serde::{Deserialize, Serialize};
 
@@ -35,16 +37,25 @@ impl NewsItem {
 /// All news, the latest first.
 pub(crate) async fn news(store: &Store, now: Moment) -> Result<Vec<NewsItem>, StoreFailure> {
     let mut news = Vec::new();
-    for outage in store.public_outages(now - SHOWN).await? {
+    let outages = store.public_outages(now - SHOWN).await?;
+    // What flapped and then stays down is told to be down, and not to be stable again.
+    let stays_down = |flapping: &PublicOutage, end: Moment| {
+        let is_down = |outage: &PublicOutage| outage.opened <= end && outage.resolved.is_none_or(|resolved| resolved > end);
+        flapping.is_flapping && outages.iter().any(|outage| !outage.is_flapping && outage.target == flapping.target && is_down(outage))
+    };
+    for outage in &outages {
         let name = line(&outage.target);
-        let targets = vec![outage.target];
-        let down = format!("{name} is down");
-        if let Some(resolved) = outage.resolved {
-            let text = format!("{name} is up again after {}", crate::web::span(resolved.since(outage.opened)));
+        let targets = vec![outage.target.clone()];
+        let (begins, ends) = if outage.is_flapping { ("unstable", "stable") } else { ("down", "up") };
+        let down = format!("{name} is {begins}");
+        if let Some(resolved) = outage.resolved.filter(|resolved| !stays_down(outage, *resolved)) {
+            let text = format!("{name} is {ends} again after {}", crate::web::span(resolved.since(outage.opened)));
             let (id, kind) = (format!("{}-end", outage.id), NewsKind::OutageEnded);
             news.push(NewsItem { id, kind, title: text.clone(), at: resolved, text, targets: targets.clone() });
         }
-        news.push(NewsItem { id: outage.id, kind: NewsKind::OutageBegan, title: down.clone(), at: outage.opened, text: down, targets });
+        let text = if outage.is_flapping { format!("{down}: it fails and works again in turns") } else { down.clone() };
+        let (id, kind) = (outage.id.clone(), NewsKind::OutageBegan);
+        news.push(NewsItem { id, kind, title: down, at: outage.opened, text, targets });
     }
     for notice in store.notices(now).await? {
         for (number, update) in notice.updates.iter().enumerate() {

@@ -9,6 +9,7 @@ pub use trouble::{Delivery, EventRow, IncidentRow, MaintenanceRow, Place, Which}
 
 use super::{BLIND_AFTER, Store, StoreFailure};
 use crate::clock::TOLERANCE;
+use crate::incident::Class;
 use crate::moment::Moment;
 use crate::state::{Availability, Surface, TargetState};
 use std::collections::BTreeMap;
@@ -44,11 +45,12 @@ pub struct PublicState {
     pub since: i64,
 }
 
-/// An outage of a public target.
+/// An outage of a public target, or a time in which it fails and works again in turns.
 #[derive(Clone, Debug)]
 pub struct PublicOutage {
     pub id: String,
     pub target: String,
+    pub is_flapping: bool,
     pub opened: Moment,
     pub resolved: Option<Moment>,
 }
@@ -142,18 +144,19 @@ impl Store {
         Ok(rows.into_iter().map(TargetRow::from).collect())
     }
 
-    /// When public targets went down after `since`, and when they were up again, the latest first. At most 100.
+    /// When public targets went down or began to flap after `since`, and when that was over, the latest first. At most 100.
     ///
     /// # Errors
     /// The database does not respond.
     pub async fn public_outages(&self, since: Moment) -> Result<Vec<PublicOutage>, StoreFailure> {
-        let query = "SELECT incident.id, incident.subject, incident.opened, incident.resolved FROM incident \
+        let query = "SELECT incident.id, incident.subject, incident.class, incident.opened, incident.resolved FROM incident \
              JOIN target ON target.name = incident.subject WHERE target.public = 1 AND target.removed IS NULL \
-             AND incident.class = 'availability' AND incident.opened > $1 ORDER BY incident.opened DESC, incident.id LIMIT 100";
-        let rows: Vec<(String, String, i64, Option<i64>)> = sqlx::query_as(query).bind(since.0).fetch_all(&self.pool).await?;
-        let outage = |(id, target, opened, resolved): (String, String, i64, Option<i64>)| PublicOutage {
+             AND incident.class IN ('availability', 'flapping') AND incident.opened > $1 ORDER BY incident.opened DESC, incident.id LIMIT 100";
+        let rows: Vec<(String, String, String, i64, Option<i64>)> = sqlx::query_as(query).bind(since.0).fetch_all(&self.pool).await?;
+        let outage = |(id, target, class, opened, resolved): (String, String, String, i64, Option<i64>)| PublicOutage {
             id,
             target,
+            is_flapping: class == Class::Flapping.word(),
             opened: Moment(opened),
             resolved: resolved.map(Moment),
         };

@@ -84,10 +84,14 @@ impl<'d> Scene<'d> {
     }
 
     fn outage(&self, target: &str, opened: Moment, resolved: Option<Moment>) {
+        self.incident("availability", target, opened, resolved);
+    }
+
+    fn incident(&self, class: &str, target: &str, opened: Moment, resolved: Option<Moment>) {
         let resolved = resolved.map_or("NULL".to_owned(), |resolved| resolved.0.to_string());
         let statement = format!(
             "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, resolved) VALUES \
-             ('outage-{target}', '{target}', 'availability', 'page', 'down', '{{\"message\":\"x\"}}', {opened}, {opened}, {resolved}) \
+             ('{class}-{target}-{opened}', '{target}', '{class}', 'page', 'down', '{{\"message\":\"x\"}}', {opened}, {opened}, {resolved}) \
              ON CONFLICT (id) DO UPDATE SET resolved = excluded.resolved",
             opened = opened.0
         );
@@ -313,6 +317,48 @@ fn a_webhook_that_returns_the_challenge_is_told_with_a_signature() {
             scene.outage("svc-0009", opened, Some(scene.now));
             scene.pass(SECOND);
             assert_eq!(hook.kinds().len(), 4);
+        },
+    );
+}
+
+#[test]
+fn what_subscribers_were_told_last_is_true_also_of_what_flaps() {
+    let runtime = background();
+    let relay = relay(&runtime);
+    on_both(
+        || config(relay.address),
+        |dashboard| {
+            let mut scene = Scene::new(dashboard, config(relay.address));
+            let hook = Hook { returns: Arc::new(Mutex::new(true)), ..Hook::default() };
+            let url = hook.listen(&runtime);
+            assert_eq!(scene.post("/subscribe", &format!("medium=webhook&address={url}&targets=svc-0009")).0, 202);
+            assert_eq!(scene.pass(Duration::ZERO), []);
+            let told = || {
+                let heard = hook.heard.lock().unwrap();
+                heard[1..].iter().map(|(.., message)| message["title"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
+            };
+            let began = scene.now + SECOND;
+            scene.incident("flapping", "svc-0009", began, None);
+            scene.pass(SECOND);
+            assert_eq!(told(), ["svc-0009 is unstable"]);
+            // It stays down.
+            let down = scene.now + SECOND;
+            scene.incident("flapping", "svc-0009", began, Some(down));
+            scene.outage("svc-0009", down, None);
+            scene.pass(SECOND);
+            scene.outage("svc-0009", down, Some(down + SECOND));
+            scene.pass(SECOND);
+            assert_eq!(told()[1..], ["svc-0009 is down", "svc-0009 is up again after 1 s"]);
+            // It is calm again.
+            let began = scene.now + SECOND;
+            scene.incident("flapping", "svc-0009", began, None);
+            scene.pass(SECOND);
+            scene.incident("flapping", "svc-0009", began, Some(began + SECOND));
+            scene.pass(SECOND);
+            assert_eq!(told()[3..], ["svc-0009 is unstable", "svc-0009 is stable again after 1 s"]);
+            assert_eq!(hook.kinds()[4..], ["outage-began", "outage-ended"]);
+            let feed = dashboard.get("/status.atom").body;
+            assert!(feed.contains("svc-0009 is unstable") && feed.contains("svc-0009 is stable again after 1 s"), "{feed}");
         },
     );
 }
