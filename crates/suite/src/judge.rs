@@ -10,6 +10,7 @@ mod number;
 mod path;
 mod payload;
 mod redact;
+mod selector;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -22,6 +23,7 @@ pub use matcher::Matcher;
 pub use path::{JsonPath, PathError};
 pub use payload::{Origin, Payload};
 pub(crate) use redact::{changes, redact};
+pub use selector::Selector;
 pub use text::TextPattern;
 pub(crate) use text::regex_reason;
 pub use weakness::looks_like_a_pattern;

@@ -20,7 +20,7 @@ use super::plan::{
 };
 use super::reader::Reader;
 use super::source::Span;
-use crate::judge::{JsonPath, Matcher, Subject};
+use crate::judge::{JsonPath, Matcher, Selector, Subject};
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_client::Answers;
 use mcproof_record::{Diagnostic, Place};
@@ -103,7 +103,7 @@ pub struct StepDraft {
     expect: Expectations,
     /// The first failure key.
     failure: Option<(&'static str, Spanned<ExpectedFailure>)>,
-    save: Vec<(String, Spanned<JsonPath>)>,
+    save: Vec<(String, Spanned<Selector>)>,
     times: Option<u32>,
     concurrency: Option<(u32, Span)>,
     distinct: Option<(Spanned<JsonPath>, Span)>,

@@ -1,7 +1,7 @@
 //! One step of a case as a plan holds it: its action, how often it is done, and what is expected of it.
 
 use super::{Launch, NameConflicts, Retry, RetryCause};
-use crate::judge::{JsonPath, Matcher, TextPattern};
+use crate::judge::{JsonPath, Matcher, Selector, TextPattern};
 use mcproof_client::{Answers, ProcessSignal};
 use mcproof_protocol::methods;
 use mcproof_record::Place;
@@ -29,8 +29,8 @@ pub struct Step {
     pub answers: Option<Answers>,
     pub repeat: Option<Repeat>,
     pub expect: Expectations,
-    /// Variable name to path into the payload, or into `result` where the path begins with `result`.
-    pub save: Vec<(String, Spanned<JsonPath>)>,
+    /// Variable name to what of the payload it is, or of `result` where the path begins with `result`.
+    pub save: Vec<(String, Spanned<Selector>)>,
     pub snapshot: Option<Snapshot>,
     /// The answer has to come within this time.
     pub within: Option<Spanned<Duration>>,

@@ -5,7 +5,7 @@ use super::{StepDraft, read_matcher};
 use crate::answers::ANSWERS;
 use crate::document::{Kind, Node};
 use crate::format::{Fault, Key, Presence, Shape};
-use crate::judge::{JsonPath, Subject, TextPattern};
+use crate::judge::{JsonPath, Selector, Subject, TextPattern};
 use crate::plan::{ExpectedExit, ExpectedFailure, NameConflicts, OutputCheck, Redaction, Spanned, TaskCall};
 use crate::reader::Reader;
 use crate::resilience::{RETRY, RETRY_DOC, read_no_answer, read_retry};
@@ -191,7 +191,7 @@ pub(super) const EXIT: Key<StepDraft> = Key {
 
 pub(super) const SAVE: Key<StepDraft> = Key {
     name: "save",
-    doc: "saves parts of the response for later steps: variable name to path in what `expect` matches, such as `order: id`; a path that begins with `result.` leads into the raw result, such as `result._meta.key`",
+    doc: "saves parts of the response for later steps: variable name to path in what `expect` matches, such as `order: id`; a path that begins with `result.` leads into the raw result, such as `result._meta.key`; a pattern, alone or behind a path, saves a part of a text, such as `order: /order (\\d+)/`: its group `number` as a number, else its first group",
     shape: Shape::Texts,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -376,7 +376,7 @@ fn read_map(reader: &mut Reader<'_>, node: &Node) -> Result<Map<String, Value>, 
     }
 }
 
-fn read_save(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, Spanned<JsonPath>)>, Fault> {
+fn read_save(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, Spanned<Selector>)>, Fault> {
     let entries = match &node.kind {
         Kind::Map(entries) => entries,
         Kind::Broken => return Err(Fault::Reported),
@@ -387,8 +387,8 @@ fn read_save(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, Spanne
     for entry in entries {
         reader.variable_name(&entry.key.text, entry.key.span);
         match reader.text(&entry.value) {
-            Ok(path) => {
-                if let Ok(value) = read_path(reader, &path, &entry.value) {
+            Ok(written) => {
+                if let Some(value) = Selector::compile(&written, &entry.value, reader.source, &mut reader.diagnostics) {
                     saved.push((entry.key.text.clone(), Spanned { value, place: reader.place(entry.value.span) }));
                 }
             }

@@ -98,14 +98,14 @@ fn judge_names(expected: &[String], found: &Map<String, Value>) -> Option<Diagno
 pub(super) fn save(step: &Step, answer: &Answer) -> (Map<String, Value>, Vec<Diagnostic>) {
     let result = answer.result.as_ref().map_or(Value::Null, Clone::clone);
     let (mut saved, mut diagnostics) = (Map::new(), Vec::new());
-    for (name, path) in &step.save {
-        match path.value.select(&answer.payload, &result) {
+    for (name, selector) in &step.save {
+        match selector.value.select(&answer.payload, &result) {
             Ok(value) => {
-                saved.insert(name.clone(), value.clone());
+                saved.insert(name.clone(), value);
             }
             Err(error) => {
                 let mut diagnostic =
-                    Diagnostic::error("nothing-to-save", format!("`{name}` cannot be saved: {error}")).at(path.place.clone());
+                    Diagnostic::error("nothing-to-save", format!("`{name}` cannot be saved: {error}")).at(selector.place.clone());
                 diagnostic.actual = Some(pretty(&answer.payload.value));
                 diagnostic.hint = error.hint;
                 diagnostics.push(diagnostic);
