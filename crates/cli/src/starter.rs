@@ -7,6 +7,7 @@ mod exploration;
 mod fleeting;
 mod now;
 pub(crate) mod recorded;
+mod saved;
 mod server_section;
 mod yaml;
 

@@ -337,7 +337,8 @@ fn a_suite_of_a_recording_starts_its_server_as_it_was_started() {
     assert_eq!(fs::read_to_string(at.join("inner/key")).unwrap(), "another\n");
 }
 
-/// Records what a client says to a server over stdio, and gives the suite that is made of it.
+/// Records what a client says to a server over stdio, and gives the suite that is made of it. `TEXT` in a message is the last number of seven
+/// digits that the server has said, and the text `NUMBER` is the same as a number.
 fn suite_of(at: &Path, server: &[&str], said: &[Value], told: &str) -> String {
     let path = at.join("client.mcptrace");
     let mut proxy = Command::new(MCPROOF)
@@ -350,11 +351,13 @@ fn suite_of(at: &Path, server: &[&str], said: &[Value], told: &str) -> String {
         .unwrap();
     let mut stdin = proxy.stdin.take().unwrap();
     let mut lines = BufReader::new(proxy.stdout.take().unwrap()).lines();
+    let mut last = String::new();
     for message in said {
-        writeln!(stdin, "{message}").unwrap();
+        writeln!(stdin, "{}", message.to_string().replace("\"NUMBER\"", &last).replace("TEXT", &last)).unwrap();
         while let Some(id) = message.get("id") {
             let line = lines.next().unwrap_or_else(|| panic!("no response to {message}")).unwrap();
             let received: Value = serde_json::from_str(&line).unwrap();
+            last = line.rsplit(|symbol: char| !symbol.is_ascii_digit()).find(|word| word.len() == 7).map_or(last, str::to_owned);
             if received["method"] == "elicitation/create" {
                 // The user fills in what has to be, and leaves the defaults out.
                 let result = json!({ "action": "accept", "content": { "name": "Ann" } });
@@ -420,6 +423,25 @@ fn a_suite_of_a_recording_answers_as_its_client_did() {
     let said = [&opening[..], &[request(1, "tools/call", json!({ "name": "ask", "arguments": {} }))]].concat();
     let text = suite_of(folder.path(), &clerk().each_ref().map(String::as_str), &said, "1 test with 1 step");
     for part in ["$result", "action: accept", "The user said"] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_suite_of_a_recording_saves_what_stands_in_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = |id: u32, name: &str, arguments: Value| request(id, "tools/call", json!({ "name": name, "arguments": arguments }));
+    let said = [
+        &handshake()[..],
+        &[
+            call(1, "order", json!({ "item": "tea" })),
+            call(2, "look", json!({ "number": "TEXT" })),
+            call(3, "look", json!({ "number": "NUMBER" })),
+            call(4, "look", json!({ "number": "the order TEXT" })),
+        ],
+    ];
+    let text = suite_of(folder.path(), &clerk().each_ref().map(String::as_str), &said.concat(), "1 test with 4 steps");
+    for part in ["/Created order ([0-9]+)/", "(?<number>[0-9]+)/", "the order ${order}"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
 }

@@ -3,6 +3,7 @@
 
 use super::expectation::{self, Known};
 use super::now::Now;
+use super::saved::{Saved, escaped};
 use super::{BaseEnvironment, fleeting, yaml};
 use crate::recording::with_port;
 use mcproof_client::redaction::REDACTED;
@@ -47,16 +48,8 @@ pub(crate) struct RecordedSuite {
     pub stale: Vec<String>,
 }
 
-/// Characters below which a text that a request sends may equal one of a response by chance.
-const SHORTEST_SAVED: usize = 4;
-/// The same for numbers.
-const SMALLEST_SAVED: f64 = 100.0;
 /// Characters of the text of an error that are expected.
 const LONGEST_ERROR: usize = 100;
-/// Bytes of a text that is looked through for values of later requests.
-const LONGEST_SEARCHED: usize = 64 << 10;
-/// Places of a response that are looked through for values of later requests.
-const MOST_LEAVES: usize = 2_000;
 
 pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surroundings: &BaseEnvironment) -> RecordedSuite {
     let now = Now::of(surroundings.now);
@@ -98,6 +91,8 @@ pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surround
         tests.push((name, answers, good));
     }
     let borrowed: Vec<_> = tests.iter().map(|(name, answers, steps)| (name.clone(), answers, steps.iter().collect())).collect();
+    let told = stale.iter().map(|what| format!("# review: sent as recorded, from the text of an earlier response: {}\n", one_line(what)));
+    let head = told.collect::<String>() + &head;
     RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out, uncompared, stale }
 }
 
@@ -114,6 +109,11 @@ fn listed(places: &[String]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
+}
+
+/// A text as a comment takes it.
+fn one_line(text: &str) -> String {
+    text.chars().map(|symbol| if symbol.is_control() { ' ' } else { symbol }).collect()
 }
 
 /// One step: an action, and the keys beside it.
@@ -564,10 +564,8 @@ fn asking(call: &Call, index: usize, saved: &Saved) -> Result<(Step, Value), &'s
         rest.push(("with", sent));
     }
     let mut object = escaped(&json!(target));
-    if action == "read"
-        && let Some(name) = saved.used(&json!(target), index)
-    {
-        (object, uses) = (json!(format!("${{{name}}}")), true);
+    if action == "read" {
+        (object, uses) = saved.filled_text(target, index);
     }
     let stale = saved.stale_at(index);
     Ok((Step { saves_or_uses: uses, stale, ..Step::new(action, object, rest) }, arguments))
@@ -716,202 +714,6 @@ fn sampled_text(result: &Value, content: &Value) -> Option<Value> {
 
 fn result_of(call: &Call) -> Option<Value> {
     call.response_json()?.get_mut("result").map(Value::take)
-}
-
-/// Values that come from a response and are sent later.
-struct Saved {
-    values: Vec<SavedValue>,
-    /// Those that stand in a text, of which a suite saves no part: which call sends them.
-    stale: Vec<(usize, String)>,
-}
-
-struct SavedValue {
-    name: String,
-    value: Value,
-    /// Into the payload of the call that brings it.
-    path: String,
-    brought_by: usize,
-}
-
-impl Saved {
-    fn find(calls: &[&Call]) -> Self {
-        let mut saved: Vec<SavedValue> = Vec::new();
-        let mut chosen_by_client: Vec<Value> = Vec::new();
-        let mut brought: Vec<(usize, String, Value)> = Vec::new();
-        let (mut texts, mut stale): (Vec<String>, Vec<(usize, String)>) = (Vec::new(), Vec::new());
-        for (index, call) in calls.iter().enumerate() {
-            let mut sent = Vec::new();
-            leaves(&call.arguments(), &mut String::new(), &mut |_, value| sent.push(value.clone()));
-            for value in sent {
-                if chosen_by_client.contains(&value) || saved.iter().any(|known| known.value == value) || !is_telling(&value) {
-                    continue;
-                }
-                match brought.iter().find(|(_, _, found)| *found == value) {
-                    Some((by, path, _)) => {
-                        let name = name_for(path, &saved);
-                        saved.push(SavedValue { name, value, path: path.clone(), brought_by: *by });
-                    }
-                    None => match value.as_str().filter(|value| fleeting::is_fleeting(value)) {
-                        Some(part) if texts.iter().any(|text| text.contains(part)) => stale.push((index, part.to_owned())),
-                        _ => chosen_by_client.push(value),
-                    },
-                }
-            }
-            if call.method == "tools/call" && call.status == CallStatus::Ok && brought.len() < MOST_LEAVES {
-                let payload = result_of(call).map(|result| Payload::from_call_result(&result).value).unwrap_or_default();
-                texts.extend(payload.as_str().filter(|text| text.len() <= LONGEST_SEARCHED).map(str::to_owned));
-                if payload.is_object() || payload.is_array() {
-                    leaves(&payload, &mut String::new(), &mut |path, value| {
-                        // `is_path` keeps what a path of a suite can say.
-                        if is_telling(value) && is_path(path) && !brought.iter().any(|(_, _, known)| known == value) {
-                            brought.push((index, path.trim_start_matches('.').to_owned(), value.clone()));
-                        }
-                    });
-                }
-            }
-        }
-        Self { values: saved, stale }
-    }
-
-    /// What a call sends as it was recorded, although the server had made it.
-    fn stale_at(&self, index: usize) -> Vec<String> {
-        self.stale.iter().filter(|(call, _)| *call == index).map(|(_, value)| value.clone()).collect()
-    }
-
-    fn used(&self, value: &Value, index: usize) -> Option<&str> {
-        self.values.iter().find(|known| known.brought_by < index && known.value == *value).map(|known| known.name.as_str())
-    }
-
-    /// Arguments with variables in them, and whether there are any.
-    fn filled(&self, arguments: &Value, index: usize) -> (Value, bool) {
-        match arguments {
-            Value::Object(members) => {
-                let mut uses = false;
-                let filled = members.iter().map(|(name, value)| {
-                    let (value, used) = self.filled(value, index);
-                    uses |= used;
-                    (name.clone(), value)
-                });
-                (Value::Object(filled.collect()), uses)
-            }
-            Value::Array(items) => {
-                let (filled, used): (Vec<_>, Vec<_>) = items.iter().map(|item| self.filled(item, index)).unzip();
-                (Value::Array(filled), used.into_iter().any(|used| used))
-            }
-            leaf => match self.used(leaf, index) {
-                Some(name) => (json!(format!("${{{name}}}")), true),
-                None => (escaped(leaf), false),
-            },
-        }
-    }
-
-    /// What a call saves.
-    fn of(&self, index: usize) -> Map<String, Value> {
-        let saves = self.values.iter().filter(|known| known.brought_by == index);
-        saves.map(|known| (known.name.clone(), json!(known.path))).collect()
-    }
-
-    /// Expects by their names the values that this call sends and that its response repeats.
-    fn name_repeated(&self, expected: &mut Value, found: &Value, arguments: &Value, index: usize) {
-        match (expected, found) {
-            (Value::Object(expected), Value::Object(found)) => {
-                for (name, value) in found {
-                    if let Some(expected) = expected.get_mut(name) {
-                        self.name_repeated(expected, value, arguments, index);
-                    }
-                }
-            }
-            (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
-                expected.iter_mut().zip(found).for_each(|(expected, found)| self.name_repeated(expected, found, arguments, index));
-            }
-            (expected, Value::String(text)) if expected.get("$regex").is_some() && !expectation::holds(arguments, &json!(text)) => {
-                if let Some(whole) = self.named_in(text, arguments, index) {
-                    *expected = json!(whole);
-                }
-            }
-            (expected, found) if expected.is_object() && expectation::holds(arguments, found) => {
-                if let Some(name) = self.used(found, index) {
-                    *expected = json!(format!("${{{name}}}"));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// A text with the name of the saved value that it repeats, if all the rest of it is steady.
-    fn named_in(&self, text: &str, arguments: &Value, index: usize) -> Option<String> {
-        let repeated = |known: &&SavedValue| {
-            let is_part = known.value.as_str().is_some_and(|value| text.contains(value));
-            is_part && known.brought_by < index && expectation::holds(arguments, &known.value)
-        };
-        let known = self.values.iter().find(repeated)?;
-        let parts: Vec<&str> = text.split(known.value.as_str()?).collect();
-        let is_steady = parts.iter().all(|part| fleeting::changed(&json!(part), "", &self.values_at(index)) == json!(part));
-        let written: Vec<String> = parts.iter().map(|part| part.replace("${", "$${")).collect();
-        (is_steady && !looks_like_a_pattern(text)).then(|| written.join(&format!("${{{}}}", known.name)))
-    }
-
-    /// Values that will be others when this call is repeated.
-    fn values_at(&self, index: usize) -> Vec<&Value> {
-        self.values.iter().filter(|known| known.brought_by <= index).map(|known| &known.value).collect()
-    }
-}
-
-/// Whether two equal values have the same origin.
-fn is_telling(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.chars().count() >= SHORTEST_SAVED && text.chars().any(|symbol| symbol.is_ascii_digit()),
-        Value::Number(number) => number.as_f64().is_some_and(|number| number >= SMALLEST_SAVED),
-        _ => false,
-    }
-}
-
-fn is_path(path: &str) -> bool {
-    path.chars().all(|symbol| symbol.is_ascii_alphanumeric() || matches!(symbol, '_' | '.' | '[' | ']'))
-}
-
-fn name_for(path: &str, saved: &[SavedValue]) -> String {
-    let last = path.rsplit('.').next().unwrap_or_default();
-    let word: String = last.chars().take_while(|symbol| symbol.is_ascii_alphanumeric() || *symbol == '_').collect();
-    let word = if word.starts_with(|first: char| first.is_ascii_alphabetic()) { word } else { "value".to_owned() };
-    let mut name = word.clone();
-    let mut number = 2;
-    while saved.iter().any(|known| known.name == name) || matches!(name.as_str(), "env" | "port" | "tmp" | "n") {
-        name = format!("{word}_{number}");
-        number += 1;
-    }
-    name
-}
-
-fn leaves(value: &Value, path: &mut String, found: &mut impl FnMut(&str, &Value)) {
-    let length = path.len();
-    match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                *path += &format!(".{name}");
-                leaves(value, path, found);
-                path.truncate(length);
-            }
-        }
-        Value::Array(items) => {
-            for (index, value) in items.iter().enumerate() {
-                *path += &format!("[{index}]");
-                leaves(value, path, found);
-                path.truncate(length);
-            }
-        }
-        leaf => found(path, leaf),
-    }
-}
-
-/// What was recorded is no variable.
-fn escaped(value: &Value) -> Value {
-    match value {
-        Value::String(text) => json!(text.replace("${", "$${")),
-        Value::Array(items) => Value::Array(items.iter().map(escaped).collect()),
-        Value::Object(members) => Value::Object(members.iter().map(|(name, value)| (name.clone(), escaped(value))).collect()),
-        other => other.clone(),
-    }
 }
 
 #[cfg(test)]

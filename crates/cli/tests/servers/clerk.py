@@ -33,7 +33,7 @@ def call(name, arguments):
         number = str(random.randrange(10**6, 10**7))
         orders[number] = arguments["item"]
         return f"Created order {number} for {arguments['item']}."
-    number = str(arguments["number"])
+    number = str(arguments["number"]).split(" ")[-1]
     return f"Order {number}: {orders[number]}." if number in orders else None
 
 
