@@ -11,6 +11,7 @@ use mcproof_client::{Guardian, Session, ShutdownTimeouts, Tap, open_session};
 use mcproof_record::Frame;
 use mcproof_report::frame_line;
 use mcproof_system::EndRequest;
+use mcproof_system::pipes::stdin_is_gone;
 use mcproof_system::signals::EndRequests;
 use std::pin::pin;
 use std::sync::Once;
@@ -117,6 +118,16 @@ impl Interrupts {
         }
     }
 }
+
+/// Waits for the end of the terminal on stdin, which no signal tells to whoever is not in its foreground, or was started to ignore it.
+pub(crate) async fn terminal_end() {
+    while !stdin_is_gone() {
+        sleep(TERMINAL_LOOK).await;
+    }
+}
+
+/// How often to look whether the terminal is still there.
+const TERMINAL_LOOK: Duration = Duration::from_millis(200);
 
 /// How often to look whether the servers have ended.
 const LOOK: Duration = Duration::from_millis(10);

@@ -2,13 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::pty::{OpenptyResult, Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
 use rexpect::session::{PtySession, spawn_command};
-use std::io::{BufRead as _, BufReader};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE_MILLIS: u64 = 60_000;
@@ -230,6 +234,37 @@ fn a_trace_is_viewed_while_it_is_written() {
     let piped = plain(folder.path(), &["trace", "view", "a.mcptrace"]).output().unwrap();
     let text = String::from_utf8(piped.stderr).unwrap();
     assert!(piped.status.code() == Some(2) && text.contains("mcproof trace show a.mcptrace"), "{text}");
+}
+
+/// No signal comes with the end of this one, as of one whose window is closed while the command is not in its foreground.
+#[test]
+fn a_view_ends_with_its_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = ["call", "list_issues", "--trace", "a.mcptrace", "--", env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker"];
+    plain(folder.path(), &recorded).output().unwrap();
+    let size = Winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let OpenptyResult { master, slave } = openpty(&size, None).unwrap();
+    // The command is not to hold the other end of its own terminal.
+    fcntl(&master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+    let end = || Stdio::from(slave.try_clone().unwrap());
+    let mut view = plain(folder.path(), &["trace", "view", "a.mcptrace"]);
+    let mut view = view.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    drop(slave);
+    let (mut master, mut shown, mut piece) = (File::from(master), Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&shown).contains("list_issues") {
+        let count = master.read(&mut piece).unwrap();
+        shown.extend_from_slice(&piece[..count]);
+    }
+    drop(master);
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = view.try_wait().unwrap() {
+            break status;
+        }
+        assert!(began.elapsed() < Duration::from_millis(PATIENCE_MILLIS), "it goes on without a terminal");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status.code(), Some(143));
 }
 
 /// A supervisor that ends it has not seen it fail.

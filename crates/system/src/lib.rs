@@ -69,7 +69,7 @@ pub mod memory {
 pub mod pipes {
     pub use crate::system::pipes::{
         AsyncInput, AsyncOutput, HostPipes, PipedInput, async_pipes, errors_of, file_of_reader, file_of_writer, input_of, is_abandoned,
-        is_pipe, output_of, read_piece, stdout_is_abandoned, take_host_pipes, write_at_once, write_piece,
+        is_pipe, output_of, read_piece, stdin_is_gone, stdout_is_abandoned, take_host_pipes, write_at_once, write_piece,
     };
 }
 

@@ -153,6 +153,14 @@ pub fn stdout_is_abandoned() -> bool {
     is_pipe(&stdout) && is_ready(stdout.as_fd(), PollFlags::empty())
 }
 
+/// Whether the terminal on stdin, or the other end of what else is there, is gone: who waits for keys then waits for ever.
+pub fn stdin_is_gone() -> bool {
+    let stdin = io::stdin();
+    let mut watched = [PollFd::new(stdin.as_fd(), PollFlags::empty())];
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
+    poll(&mut watched, PollTimeout::ZERO).is_ok() && watched[0].revents().is_some_and(|events| events.intersects(gone))
+}
+
 /// Takes from the front of data what a pipe on stdout takes without waiting for whoever reads it.
 pub fn write_at_once(bytes: &mut Vec<u8>) {
     let stdout = io::stdout();

@@ -144,6 +144,11 @@ pub fn stdout_is_abandoned() -> bool {
     state_of(io::stdout().as_raw_handle()) == Some(CLOSING)
 }
 
+/// Never: a console that is closed ends its programs.
+pub fn stdin_is_gone() -> bool {
+    false
+}
+
 /// Takes nothing: whether a pipe takes more without waiting is not known here, so that all is written by whoever waits for its reader.
 pub fn write_at_once(_bytes: &mut Vec<u8>) {}
 

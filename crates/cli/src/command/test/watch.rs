@@ -2,7 +2,7 @@
 
 use super::{Arguments, CommonOptions};
 use crate::changes::Changes;
-use crate::conversation::Interrupts;
+use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::selection::Scope;
@@ -17,6 +17,7 @@ pub(super) async fn run(arguments: &Arguments, given: &CommonOptions, detail: De
     let mut interrupts = Interrupts::new()?;
     let mut changes = Changes::new(arguments.suites.folders()?)?;
     let mut commands = commands();
+    let commands_of_terminal = commands.is_some();
     let mut scope = Scope::AsTyped;
     loop {
         if output::stdout_is_terminal() && output::colors_are_on() {
@@ -50,6 +51,7 @@ pub(super) async fn run(arguments: &Arguments, given: &CommonOptions, detail: De
                 KeyPress::Quit => return Ok(Exit::Passed),
             },
             exit = interrupts.next() => return Ok(exit),
+            () = conversation::terminal_end(), if commands_of_terminal => return Ok(Exit::Terminated),
         };
     }
 }

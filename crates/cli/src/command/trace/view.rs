@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, io};
+use tokio::task::JoinError;
+use tokio::time::timeout;
 
 /// View a trace in the terminal, also while it is being written
 ///
@@ -51,19 +53,37 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             tokio::task::spawn_blocking(move || view(&file, chosen, written, &stopped))
         };
         tokio::pin!(viewing);
-        let (outcome, exit) = tokio::select! {
-            outcome = &mut viewing => (outcome, Exit::Passed),
-            exit = interrupts.next() => {
-                stopped.store(true, Ordering::Relaxed);
-                (viewing.await, exit)
-            }
+        let exit = tokio::select! {
+            outcome = &mut viewing => return viewed(outcome, Exit::Passed),
+            exit = interrupts.next() => exit,
+            () = conversation::terminal_end() => Exit::Terminated,
         };
-        match outcome {
-            Ok(Ok(())) => Ok(exit),
-            Ok(Err(error)) => Err(Failure::bad_input("no-terminal", format!("cannot use the terminal: {error}"))),
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        stopped.store(true, Ordering::Relaxed);
+        // Where the terminal is gone, whatever reads its keys never returns.
+        match timeout(LEAVING, &mut viewing).await {
+            Ok(outcome) => viewed(outcome, exit),
+            Err(_) => {
+                restore();
+                Ok(exit)
+            }
         }
     })?
+}
+
+/// How long the screen may take to be left.
+const LEAVING: Duration = Duration::from_secs(1);
+
+fn viewed(outcome: Result<io::Result<()>, JoinError>, exit: Exit) -> Result<Exit, Failure> {
+    match outcome {
+        Ok(Ok(())) => Ok(exit),
+        Ok(Err(error)) => Err(Failure::bad_input("no-terminal", format!("cannot use the terminal: {error}"))),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+/// Gives the terminal back. One that is gone takes nothing, and nobody reads why.
+fn restore() {
+    drop(ratatui::try_restore());
 }
 
 /// The trace that a proxy has written to last.
@@ -119,6 +139,6 @@ fn view(file: &Path, filter: Filter, written: String, stopped: &AtomicBool) -> i
         }
         Ok(())
     })();
-    ratatui::restore();
+    restore();
     outcome
 }
