@@ -77,6 +77,19 @@ fn a_search_finds_pages_flags_and_rules() {
         let text = String::from_utf8(ran.stdout).unwrap();
         assert!(text.lines().any(|line| line.starts_with(expected)), "{words}:\n{text}");
     }
+    let ran = mcproof(folder.path()).args(["help", "-s", "watch"]).output().unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("mcproof test --help  ")), "{text}");
+    // What has no page of its own is searched for.
+    for (word, expected) in [("docker", "mcproof help guide/install  "), ("pytest", "mcproof help guide/migrate-pytest  ")] {
+        let ran = mcproof(folder.path()).args(["help", word]).output().unwrap();
+        let text = String::from_utf8(ran.stdout).unwrap();
+        assert!(text.starts_with(&format!("No page or command is named `{word}`. These mention it:\n")), "{text}");
+        assert!(ran.status.success() && text.lines().any(|line| line.starts_with(expected)), "{word}:\n{text}");
+    }
+    let ran = mcproof(folder.path()).args(["help", "chekc"]).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.code() == Some(2) && said.contains("did you mean `mcproof help check`?"), "{said}");
     let ran = mcproof(folder.path()).args(["help", "-s", "zebra", "xylophone"]).output().unwrap();
     assert_eq!(ran.status.code(), Some(2), "{ran:?}");
 }

@@ -4,7 +4,7 @@ mod render;
 mod search;
 
 pub use render::render;
-pub use search::{Document, Found, Search, pages, search};
+pub use search::{Document, Fit, Found, Search, pages, search};
 
 use mcproof_analysis::did_you_mean;
 

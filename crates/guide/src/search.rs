@@ -21,12 +21,29 @@ pub struct Found<'a> {
     /// The heading above the line.
     pub heading: &'a str,
     pub line: &'a str,
+    pub fit: Fit,
+}
+
+/// How well a line fits what was searched for, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fit {
+    /// Readers call its section so.
+    Called,
+    /// It is the row of a key, a flag or a section that is called so.
+    Subject,
+    /// The title of its document has all words.
+    Title,
+    Heading,
+    /// It has all words.
+    Words,
+    /// Some of its words only begin like those.
+    Beginnings,
 }
 
 /// What a search found.
 #[derive(Debug)]
 pub enum Search<'a> {
-    /// Lines that hold all words; those of documents whose title holds them first.
+    /// Lines that hold all words, by document: the one with the line that fits best comes first, and so does that line.
     Lines(Vec<Found<'a>>),
     /// No line does: the documents that hold most of the words, best first.
     Documents(Vec<&'a Document<'a>>),
@@ -87,19 +104,46 @@ fn with_most<'a>(telling: &[&str], documents: &'a [Document<'a>]) -> Vec<&'a Doc
     counted.into_iter().take(MOST_DOCUMENTS).map(|(.., document)| document).collect()
 }
 
-/// A word without the ending of its plural. What begins with a sign, such as a flag, is meant as it stands.
+/// A word without the ending of its plural, or of a verb. What begins with a sign, such as a flag, is meant as it stands.
 fn stem(word: &str) -> &str {
     if !word.starts_with(char::is_alphanumeric) {
         return word;
     }
     let word = word.trim_matches(|symbol: char| !symbol.is_alphanumeric());
-    word.strip_suffix('s').filter(|stem| stem.chars().count() > 2 && !stem.ends_with('s')).unwrap_or(word)
+    let without = |ending: &str, fewest: usize| word.strip_suffix(ending).filter(|stem| stem.chars().count() >= fewest);
+    let plural = without("s", 3).filter(|stem| !stem.ends_with('s'));
+    plural.or_else(|| without("ing", 4)).or_else(|| without("ed", 4)).unwrap_or(word)
 }
 
 /// Whether a word of the text begins with this one.
 fn holds(text: &str, word: &str) -> bool {
+    places(text, word).next().is_some()
+}
+
+/// Whether it is a word of the text, in the singular or the plural.
+fn holds_whole(text: &str, word: &str) -> bool {
+    places(text, word).any(|rest| is_over(rest))
+}
+
+/// What follows each occurrence of a word at the beginning of one.
+fn places<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     let is_word = word.starts_with(char::is_alphanumeric);
-    text.match_indices(word).any(|(at, _)| !is_word || !text[..at].chars().next_back().is_some_and(char::is_alphanumeric))
+    let begins = move |at: usize| !is_word || !text[..at].chars().next_back().is_some_and(char::is_alphanumeric);
+    text.match_indices(word).filter(move |(at, _)| begins(*at)).map(move |(at, _)| &text[at + word.len()..])
+}
+
+fn is_over(rest: &str) -> bool {
+    let rest = ["s", "ing", "ed"].iter().find_map(|ending| rest.strip_prefix(*ending)).unwrap_or(rest);
+    !rest.starts_with(|character: char| character.is_alphanumeric() || character == '_')
+}
+
+/// Whether a line is the row of a key, a flag, or the heading of a section, that is called so: behind signs only.
+fn is_subject(line: &str, words: &[&str]) -> bool {
+    let line = line.to_lowercase();
+    let named = line.trim_start_matches(|sign: char| !sign.is_alphanumeric());
+    let wanted = words.join(" ");
+    let wanted = wanted.trim_start_matches(|sign: char| !sign.is_alphanumeric());
+    named.len() < line.len() && named.strip_prefix(wanted).is_some_and(|rest| is_over(rest) && !rest.starts_with('-'))
 }
 
 fn lines_with<'a>(words: &[&str], documents: impl Iterator<Item = &'a Document<'a>>) -> Vec<Found<'a>> {
@@ -107,33 +151,51 @@ fn lines_with<'a>(words: &[&str], documents: impl Iterator<Item = &'a Document<'
         let text = text.to_lowercase();
         words.iter().all(|word| holds(&text, word))
     };
-    let mut found = Vec::new();
     if words.is_empty() {
-        return found;
+        return Vec::new();
     }
+    let is_whole = |text: &str| {
+        let text = text.to_lowercase();
+        words.iter().all(|word| holds_whole(&text, word))
+    };
+    let fit = |line: &str, title: &str, is_heading: bool| match is_whole(line) {
+        _ if is_subject(line, words) => Fit::Subject,
+        _ if is_whole(title) => Fit::Title,
+        true if is_heading => Fit::Heading,
+        true => Fit::Words,
+        false => Fit::Beginnings,
+    };
+    let mut found: Vec<Vec<Found<'a>>> = Vec::new();
     for document in documents {
+        let mut lines = Vec::new();
         let title: &str = &document.title;
         let mut heading = title;
         for line in document.text.lines().filter(|line| !line.starts_with("```")) {
             if let Some(also) = line.strip_prefix(ALSO) {
                 if holds_all(also) {
-                    found.push(Found { document, heading, line: heading });
+                    let fit = if is_whole(also) { Fit::Called } else { Fit::Beginnings };
+                    lines.push(Found { document, heading, line: heading, fit });
                 }
                 continue;
             }
             if line.starts_with("<!--") {
                 continue;
             }
-            if let Some(title) = line.starts_with('#').then(|| line.trim_start_matches('#').trim()) {
-                heading = title;
+            let is_heading = line.starts_with('#');
+            if is_heading {
+                heading = line.trim_start_matches('#').trim();
             }
-            if holds_all(line) || (line.starts_with('#') && holds_all(&format!("{title} {heading}"))) {
-                found.push(Found { document, heading, line: line.trim_start_matches(['#', ' ']).trim_start_matches("- ") });
+            if holds_all(line) || (is_heading && holds_all(&format!("{title} {heading}"))) {
+                let fit = fit(line, title, is_heading);
+                lines.push(Found { document, heading, line: line.trim_start_matches(['#', ' ']).trim_start_matches("- "), fit });
             }
         }
+        lines.sort_by_key(|found| found.fit);
+        found.push(lines);
     }
-    found.sort_by_key(|found| !holds_all(&found.document.title));
-    found
+    found.retain(|lines| !lines.is_empty());
+    found.sort_by_key(|lines| lines[0].fit);
+    found.concat()
 }
 
 #[cfg(test)]
@@ -177,7 +239,60 @@ mod tests {
         check("suppress a rule", "check");
         check("custom headers", "requests");
         check("air-gapped", "install");
+        check("docker", "install");
+        check("windows", "install");
+        check("pytest", "migrate-pytest");
+        check("fixtures", "login");
+        check("tags", "select");
+        check("keyword test", "select");
+        check("rerun change", "select");
+        check("failed again", "select");
+        check("parallel workers", "select");
+        check("csv", "parametrize");
+        check("virtual users", "parametrize");
+        check("wait ready", "ci");
+        check("server ready", "ci");
+        check("temporary directory", "database");
+        check("tmp_path", "database");
+        check("global setup", "login");
+        check("ignore timestamp", "snapshots");
+        check("corporate proxy", "install");
+        check("eventually", "suites");
+        check("response time", "suites");
+        check("capture", "suites");
+        check("jsonpath", "suites");
+        check("approximately", "suites");
+        check("contains", "suites");
         assert_eq!(searched("zebra xylophone umbrella"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_line_that_is_about_a_word_comes_before_those_that_mention_it() {
+        let page = |title: &'static str, text: &'static str| Document { command: title.to_owned(), title: title.into(), text: text.into() };
+        let pages = [
+            page("One", "# One\nIt contains much.\nWhat is containing it."),
+            page("Two", "# Two\nThis one contains more.\n| `$contains` | a part |\n<!-- search: container -->\n"),
+            page("Three", "# Three\n<!-- search: partial match, contains -->\nA container.\n"),
+        ];
+        let found = |words: &str| match search(&[words.to_owned()], &pages, &[]) {
+            Search::Lines(found) => found.iter().map(|found| (found.line.to_owned(), found.fit)).collect::<Vec<_>>(),
+            Search::Documents(_) => Vec::new(),
+        };
+        let told = |line: &str, fit: Fit| (line.to_owned(), fit);
+        assert_eq!(
+            found("contains"),
+            [
+                told("Three", Fit::Called),
+                told("A container.", Fit::Beginnings),
+                told("| `$contains` | a part |", Fit::Subject),
+                told("This one contains more.", Fit::Words),
+                told("Two", Fit::Beginnings),
+                told("It contains much.", Fit::Words),
+                told("What is containing it.", Fit::Words),
+            ]
+        );
+        assert_eq!(found("more"), [told("This one contains more.", Fit::Words)]);
+        assert_eq!(found("mor"), [told("This one contains more.", Fit::Beginnings)]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::offered::offered;
 use crate::{CommandLine, output, settings};
 use clap::builder::StringValueParser;
 use clap::{Command, CommandFactory as _};
-use mcproof_guide::{Document, Found, Search, TOPICS, Topic, find, pages, render, search, suggest};
+use mcproof_guide::{Document, Fit, Found, Search, TOPICS, Topic, find, pages, render, search, suggest};
 use mcproof_record::RulePage;
 use mcproof_report::{Style, explain};
 use mcproof_rules as rules;
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, mut grammar: Command) -> Result<Exit, F
     } else if let Ok([rule]) = rules::select(std::slice::from_ref(first), &[]).as_deref() {
         output::show(&explain::terminal(&rule.page(), &style))?;
     } else {
-        return Err(unknown(&typed, &grammar));
+        output::show(&mentions(&arguments.topic, &typed, &grammar, &style)?)?;
     }
     Ok(Exit::Passed)
 }
@@ -95,13 +95,34 @@ fn subcommand<'a>(grammar: &'a mut Command, words: &[String]) -> Result<Option<&
     Ok(Some(command))
 }
 
-fn unknown(typed: &str, grammar: &Command) -> Failure {
+/// What a search finds for a word that names no page: most subjects have no page of their own.
+///
+/// # Errors
+/// Nothing is about it, or no more than begins like it while a name is near.
+fn mentions(topic: &[String], typed: &str, grammar: &Command, style: &Style) -> Result<String, Failure> {
     let commands = grammar.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
-    let failure = Failure::bad_input("unknown-topic", format!("no page or command is named `{}`", mcproof_report::escape(typed)));
-    match suggest(typed, commands) {
-        Some(near) => failure.hint(format!("did you mean `mcproof help {near}`?")),
-        None => failure.hint("list all with `mcproof help`, or search the pages with `mcproof help -s WORDS`"),
-    }
+    let near = suggest(typed, commands).map(|near| format!("did you mean `mcproof help {near}`?"));
+    let message = format!("no page or command is named `{}`", mcproof_report::escape(typed));
+    let (pages, others) = (pages(), commands_and_rules(grammar));
+    let found = search(topic, &pages, &others);
+    let best = match &found {
+        Search::Lines(lines) => lines.first().map(|best| best.fit),
+        Search::Documents(documents) => documents.first().map(|_| Fit::Words),
+    };
+    let opening = match (best, near) {
+        (None, near) | (Some(Fit::Beginnings), near @ Some(_)) => {
+            let hint = near.unwrap_or_else(|| "list all with `mcproof help`, or search the pages with `mcproof help -s WORDS`".to_owned());
+            return Err(Failure::bad_input("unknown-topic", message).hint(hint));
+        }
+        (Some(Fit::Words), Some(near)) => format!("{message}; {near}"),
+        _ => format!("{message}."),
+    };
+    Ok(format!("{} These mention it:\n\n{}", capitalized(&opening), shown(&found, style)))
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_uppercase().to_string() + characters.as_str()).unwrap_or_default()
 }
 
 fn listing(grammar: &Command, style: &Style) -> String {
@@ -176,25 +197,30 @@ fn add_commands(documents: &mut Vec<Document<'static>>, known: &mut HashSet<Stri
 
 fn searched(words: &[String], grammar: &Command, style: &Style) -> Result<Exit, Failure> {
     let (pages, others) = (pages(), commands_and_rules(grammar));
-    let found = match search(words, &pages, &others) {
+    let found = search(words, &pages, &others);
+    if matches!(&found, Search::Documents(documents) if documents.is_empty()) {
+        let message = format!("no page, command or rule contains `{}`", mcproof_report::escape(&words.join(" ")));
+        return Err(Failure::bad_input("nothing-found", message).hint("use fewer words, or list all pages with `mcproof help`"));
+    }
+    output::show(&shown(&found, style))?;
+    Ok(Exit::Passed)
+}
+
+fn shown(found: &Search<'_>, style: &Style) -> String {
+    let found = match found {
         Search::Lines(found) => found,
-        Search::Documents(documents) if documents.is_empty() => {
-            let message = format!("no page, command or rule contains `{}`", mcproof_report::escape(&words.join(" ")));
-            return Err(Failure::bad_input("nothing-found", message).hint("use fewer words, or list all pages with `mcproof help`"));
-        }
         Search::Documents(documents) => {
             let widest = documents.iter().map(|document| document.command.len()).max().unwrap_or_default();
             let mut text = String::from("No line contains all of these words. These contain most of them:\n\n");
             for Document { command, title, .. } in documents {
                 writeln!(text, "{command:<widest$}  {}", heading(style, title)).expect("a String takes all text");
             }
-            output::show(&text)?;
-            return Ok(Exit::Passed);
+            return text;
         }
     };
     let mut text = String::new();
     let mut last = "";
-    for Found { document, heading: above, line } in found.iter().take(MOST_FOUND) {
+    for Found { document, heading: above, line, .. } in found.iter().take(MOST_FOUND) {
         let Document { command, title, .. } = document;
         if last != command {
             let gap = if last.is_empty() { "" } else { "\n" };
@@ -208,6 +234,5 @@ fn searched(words: &[String], grammar: &Command, style: &Style) -> Result<Exit, 
     if found.len() > MOST_FOUND {
         writeln!(text, "\n{} more lines; add a word to narrow the search", found.len() - MOST_FOUND).expect("a String takes all text");
     }
-    output::show(&text)?;
-    Ok(Exit::Passed)
+    text
 }
