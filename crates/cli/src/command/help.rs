@@ -33,6 +33,8 @@ pub(crate) struct Arguments {
 
 /// Lines that a search prints; more would hide the best ones.
 const MOST_FOUND: usize = 40;
+/// And of one page, where there are others.
+const MOST_OF_ONE: usize = 5;
 
 /// The names in the list.
 fn topics() -> Vec<String> {
@@ -218,21 +220,28 @@ fn shown(found: &Search<'_>, style: &Style) -> String {
             return text;
         }
     };
+    let one_document = |one: &Found<'_>, other: &Found<'_>| std::ptr::eq(one.document, other.document);
+    let most = if found.chunk_by(one_document).count() == 1 { MOST_FOUND } else { MOST_OF_ONE };
     let mut text = String::new();
-    let mut last = "";
-    for Found { document, heading: above, line, .. } in found.iter().take(MOST_FOUND) {
-        let Document { command, title, .. } = document;
-        if last != command {
-            let gap = if last.is_empty() { "" } else { "\n" };
-            writeln!(text, "{gap}{command}  {}", heading(style, title)).expect("a String takes all text");
-            last = command;
+    let (mut printed, mut seen) = (0, 0);
+    for lines in found.chunk_by(one_document) {
+        let Some(Found { document: Document { command, title, .. }, .. }) = lines.first().filter(|_| printed < MOST_FOUND) else { break };
+        let gap = if text.is_empty() { "" } else { "\n" };
+        writeln!(text, "{gap}{command}  {}", heading(style, title)).expect("a String takes all text");
+        for Found { heading: above, line, .. } in lines.iter().take(most) {
+            let place = if *above == title || line.starts_with(above) { String::new() } else { format!("{above}: ") };
+            let line: String = format!("  {place}{line}").chars().take(style.width).collect();
+            writeln!(text, "{}", line.trim_end()).expect("a String takes all text");
         }
-        let place = if *above == title || line.starts_with(above) { String::new() } else { format!("{above}: ") };
-        let line: String = format!("  {place}{line}").chars().take(style.width).collect();
-        writeln!(text, "{}", line.trim_end()).expect("a String takes all text");
+        if lines.len() > most {
+            let more = lines.len() - most;
+            writeln!(text, "  and {more} more {}", if more == 1 { "line" } else { "lines" }).expect("a String takes all text");
+        }
+        printed += lines.len().min(most);
+        seen += lines.len();
     }
-    if found.len() > MOST_FOUND {
-        writeln!(text, "\n{} more lines; add a word to narrow the search", found.len() - MOST_FOUND).expect("a String takes all text");
+    if found.len() > seen {
+        writeln!(text, "\n{} more lines elsewhere; add a word to narrow the search", found.len() - seen).expect("a String takes all text");
     }
     text
 }
