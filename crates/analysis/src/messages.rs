@@ -13,7 +13,7 @@ use self::check::{Check, Focus, Place, shown};
 use self::shape::{Kind, Presence};
 use self::table::{
     CACHE_HINTS, CACHED_RESULTS, ERROR, ERROR_DATA, INPUT_METHODS, INPUT_REQUIRED, NOTIFICATION, NOTIFICATIONS, REQUEST, REQUESTS, RESULT,
-    RESULTS, TASK_EXTENSION, TASK_RESULT,
+    RESULTS, SAMPLING_RESULT, TASK_EXTENSION, TASK_RESULT,
 };
 use mcproof_protocol::Revision;
 use serde_json::{Map, Value};
@@ -53,6 +53,14 @@ pub fn result_flaws(result: &Value, method: &str, revision: &str) -> Vec<Message
     let revision = spoken(about, Revision::at(revision));
     let mut check = Check::new(revision, Focus::Shape);
     judge_result(&mut check, result, about, revision);
+    check.into_flaws()
+}
+
+/// What is wrong with what a client returns for `sampling/createMessage`: pointers begin with `/result`.
+pub fn sampling_result_flaws(result: &Value) -> Vec<MessageFlaw> {
+    let mut check = Check::new(Revision::MODERN, Focus::Shape);
+    let place = Place::MESSAGE.member("result");
+    check.value(&OF_SAMPLING, result, &place);
     check.into_flaws()
 }
 
@@ -265,6 +273,7 @@ fn judge_error(check: &mut Check, error: &Value, revision: Revision) {
 const EXTENSIONS: &str = "/_meta/io.modelcontextprotocol~1clientCapabilities/extensions";
 
 static ID: Kind = Kind::Id;
+static OF_SAMPLING: Kind = Kind::Object(&SAMPLING_RESULT);
 static ANY_RESULT: Kind = Kind::Object(&RESULT);
 static ANY_ERROR: Kind = Kind::Object(&ERROR);
 static ANY_NOTIFICATION: Kind = Kind::Object(&NOTIFICATION);

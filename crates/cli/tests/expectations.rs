@@ -65,6 +65,41 @@ fn a_list_that_may_grow_is_not_waited_for_and_the_others_are_waited_for_in_vain(
 }
 
 #[test]
+fn what_no_host_sends_fails_its_step_unless_it_is_meant() {
+    let schema = "{ type: object, properties: { name: { type: string }, age: { type: integer } }, required: [name] }";
+    let form = format!("call: ask, with: {{ method: elicitation/create, params: {{ message: m, requestedSchema: {schema} }} }}");
+    let prompt = "messages: [{ role: user, content: { type: text, text: hi } }], maxTokens: 5";
+    let model = format!("call: ask, with: {{ method: sampling/createMessage, params: {{ {prompt} }} }}");
+    let answers = [
+        ("a text for an integer", &form, "elicitation: { name: Ann, age: three }"),
+        ("no name", &form, "elicitation: { age: 3 }"),
+        ("no name by default", &form, "elicitation: accept"),
+        ("no result of a model", &model, "sampling: { foo: 1 }"),
+    ];
+    let write = |rest: &str| answers.map(|(name, asked, answer)| (name, format!("{{ {asked}, answers: {{ {answer}{rest} }} }}")));
+    let (invalid, meant) = (write(""), write(", validate: false"));
+    let said = [
+        "the answer does not fit the form of the server: \"three\" is not of type \"integer\", at `age`",
+        "\"name\" is a required property",
+        "the answer is not a result of sampling: `role` is missing",
+        "`answers: { …, validate: false }` sends it on purpose",
+    ];
+    all_fail("", &invalid.each_ref().map(|(name, step)| (*name, step.as_str())), &said);
+    all_pass("", &meant.each_ref().map(|(name, step)| (*name, step.as_str())));
+    let valid = [
+        ("a form", format!("{{ {form}, answers: {{ elicitation: {{ name: Ann, age: 3 }} }}, expect: {{ action: accept }} }}")),
+        ("no form", format!("{{ {form}, answers: {{ elicitation: decline }}, expect: {{ action: decline }} }}")),
+        (
+            "a result",
+            format!(
+                "{{ {model}, answers: {{ sampling: {{ role: assistant, content: {{ type: text, text: x }}, model: m }} }}, expect: {{ model: m }} }}"
+            ),
+        ),
+    ];
+    all_pass("", &valid.each_ref().map(|(name, step)| (*name, step.as_str())));
+}
+
+#[test]
 fn each_of_several_runs_has_notifications_of_its_own() {
     let told = "call: tell, with: { told: [[0, '${n}']] }, times: 3";
     let first = format!("{{ {told}, timeout: 300ms, notifications: [{{ params: {{ data: 1 }} }}] }}");

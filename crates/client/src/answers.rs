@@ -5,7 +5,7 @@
 mod asked;
 mod callback;
 
-pub use asked::{Asked, AskedLog};
+pub use asked::{Asked, AskedLog, ResponseJudge};
 pub use callback::{Callback, CallbackResponse};
 
 use crate::jsonrpc::RpcError;
@@ -28,6 +28,8 @@ pub struct Answers {
     pub callback: Option<Callback>,
     /// Where to note what was asked.
     pub asked: Option<AskedLog>,
+    /// Whether a response has to be one that a host sends: so it is if nothing is said. Responses go out in any case.
+    pub validate: Option<bool>,
 }
 
 /// A place where a server may work.
@@ -140,7 +142,7 @@ impl Elicitation {
             Self::Accept(_) => Value::from("accept"),
             Self::Decline => Value::from("decline"),
             Self::Cancel => Value::from("cancel"),
-            Self::Result(result) => json!({ "$result": result }),
+            Self::Result(result) => json!({ (Self::RESULT): result }),
         }
     }
 }
@@ -184,6 +186,7 @@ impl Answers {
             tasks: self.tasks.or(others.tasks),
             callback: self.callback.or_else(|| others.callback.clone()),
             asked: self.asked.or_else(|| others.asked.clone()),
+            validate: self.validate.or(others.validate),
         }
     }
 
@@ -248,7 +251,7 @@ impl Answers {
     /// What to wait for, where a callback covers the method.
     pub(crate) fn consult(&self, method: &str, params: &Value) -> Option<CallbackResponse> {
         let callback = self.callback.as_ref().filter(|callback| callback.covers(method))?;
-        self.note(method, params);
+        self.note(method, params, None);
         Some((callback.ask)(method.to_owned(), params.clone()))
     }
 
@@ -268,7 +271,14 @@ impl Answers {
     /// # Errors
     /// The JSON-RPC error to answer with.
     pub fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
-        self.note(method, params);
+        let given = self.as_written(method, params);
+        // A whole result is meant, whatever the form says.
+        let is_meant = method == methods::ELICITATION_CREATE && matches!(self.elicitation, Some(Elicitation::Result(_)));
+        self.note(method, params, given.as_ref().ok().filter(|_| !is_meant));
+        given
+    }
+
+    fn as_written(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         match (method, self) {
             (methods::PING, _) => Ok(json!({})),
             (methods::ROOTS_LIST, Self { roots: Some(roots), .. }) => {
@@ -281,9 +291,9 @@ impl Answers {
         }
     }
 
-    fn note(&self, method: &str, params: &Value) {
+    fn note(&self, method: &str, params: &Value, given: Option<&Value>) {
         if let Some(asked) = &self.asked {
-            asked.note(method, params);
+            asked.note(method, params, given);
         }
     }
 }

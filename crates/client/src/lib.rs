@@ -13,7 +13,7 @@ pub mod session;
 mod tap;
 pub mod transport;
 
-pub use answers::{Answers, Asked, AskedLog, Callback, CallbackResponse, Elicitation, HostedTasks, Root, Sampling};
+pub use answers::{Answers, Asked, AskedLog, Callback, CallbackResponse, Elicitation, HostedTasks, ResponseJudge, Root, Sampling};
 
 pub use ports::free_port;
 pub use secrets::{given_secrets, inherited_secrets, is_secret, url_holds_secret};

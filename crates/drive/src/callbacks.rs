@@ -62,6 +62,7 @@ impl Callbacks {
             tasks: None,
             callback: asks.then_some(callback),
             asked: None,
+            validate: None,
         })
     }
 

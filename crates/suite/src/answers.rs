@@ -69,6 +69,16 @@ pub static ANSWERS: Object<Answers> = Object {
                 Ok(())
             },
         },
+        Key {
+            name: "validate",
+            doc: "`false`: values that the form does not allow, and results of sampling that are none, do not fail the step. They are sent in any case, and no host sends them",
+            shape: Shape::Flag,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.validate = Some(reader.flag(node)?);
+                Ok(())
+            },
+        },
     ],
     later: &[],
 };

@@ -7,6 +7,7 @@ mod results;
 mod server_messages;
 mod tasks;
 
+pub(super) use content::SAMPLING_RESULT;
 pub(super) use results::{CACHE_HINTS, CACHED_RESULTS, ERROR, ERROR_DATA, INPUT_METHODS, INPUT_REQUIRED, RESULT, RESULTS};
 pub(super) use server_messages::{NOTIFICATION, NOTIFICATIONS, REQUEST, REQUESTS};
 pub(super) use tasks::{TASK_EXTENSION, TASK_RESULT};

@@ -1,7 +1,7 @@
 //! Messages that fit, and what is said of those that do not. That the verdicts are those of the official schemas is shown by
 //! `tests/official_messages.rs`; here are the sentences, and what no schema covers.
 
-use super::{About, base64_flaws, flaws};
+use super::{About, base64_flaws, flaws, sampling_result_flaws};
 use serde_json::{Value, json};
 
 const OLDEST: &str = "2024-11-05";
@@ -51,6 +51,20 @@ fn the_envelope_is_judged() {
         json!({ "jsonrpc": "2.0", "id": 1, "method": "notifications/message", "params": { "level": "info", "data": null } }),
         &["/id `id` is 1; a notification must not have it"],
     );
+}
+
+#[test]
+fn what_a_client_returns_of_a_model_is_judged() {
+    let check = |result: Value, expected: &[&str]| {
+        let found: Vec<String> = sampling_result_flaws(&result).into_iter().map(|flaw| flaw.pointer).collect();
+        assert_eq!(found, expected, "{result}");
+    };
+    let block = json!({ "type": "text", "text": "x" });
+    check(json!({ "role": "assistant", "content": block, "model": "m" }), &[]);
+    check(json!({ "role": "assistant", "content": [block], "model": "m", "stopReason": "endTurn" }), &[]);
+    check(json!({ "foo": 1 }), &["/result/role", "/result/content", "/result/model"]);
+    check(json!({ "role": "model", "content": "x", "model": 3 }), &["/result/role", "/result/content", "/result/model"]);
+    check(json!("x"), &["/result"]);
 }
 
 #[test]

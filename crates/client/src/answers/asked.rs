@@ -12,7 +12,12 @@ pub struct Asked {
     pub part: Option<&'static str>,
     /// The fields of the form, of an elicitation that has one.
     pub fields: Vec<String>,
+    /// What is wrong with the response, where somebody looks.
+    pub flaw: Option<String>,
 }
+
+/// Says what is wrong with a response of the client: of the method of the request, its params, and the result.
+pub type ResponseJudge = fn(&str, &Value, &Value) -> Option<String>;
 
 /// Requests that are noted; nobody reads more.
 const MOST: usize = 100;
@@ -21,26 +26,36 @@ const MOST_FIELDS: usize = 200;
 
 /// Requests of a server, in their order. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct AskedLog(Arc<Mutex<Vec<Asked>>>);
+pub struct AskedLog {
+    requests: Arc<Mutex<Vec<Asked>>>,
+    judge: Option<ResponseJudge>,
+}
 
 impl AskedLog {
-    pub(super) fn note(&self, method: &str, params: &Value) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() < MOST {
+    /// One that says of each response what is wrong with it.
+    pub fn judged_by(judge: ResponseJudge) -> Self {
+        Self { judge: Some(judge), ..Self::default() }
+    }
+
+    pub(super) fn note(&self, method: &str, params: &Value, given: Option<&Value>) {
+        let flaw = self.judge.zip(given).and_then(|(judge, given)| judge(method, params, given));
+        let mut all = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new_flaw = flaw.is_some() && all.iter().all(|asked| asked.flaw.is_none());
+        if all.len() < MOST || is_new_flaw {
             let properties = params.pointer("/requestedSchema/properties").and_then(Value::as_object);
             let fields = properties.into_iter().flatten().map(|(name, _)| name.clone()).take(MOST_FIELDS).collect();
-            all.push(Asked { method: method.to_owned(), part: part_of(method, params), fields });
+            all.push(Asked { method: method.to_owned(), part: part_of(method, params), fields, flaw });
         }
     }
 
     pub fn all(&self) -> Vec<Asked> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl PartialEq for AskedLog {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.requests, &other.requests)
     }
 }
 
@@ -67,10 +82,19 @@ mod tests {
             ("sampling/createMessage", json!({ "messages": [] }), None),
             ("roots/list", Value::Null, None),
         ] {
-            log.note(method, &params);
+            log.note(method, &params, None);
             let last = log.all().pop().unwrap();
             assert_eq!((last.method.as_str(), last.part), (method, part), "{params}");
         }
         assert_eq!(log.all()[0].fields, ["a"]);
+    }
+
+    #[test]
+    fn a_flaw_is_noted_however_much_was_asked_before() {
+        let log = AskedLog::judged_by(|method, _, given| given.is_null().then(|| format!("nothing for {method}")));
+        (0..MOST + 5).for_each(|_| log.note("ping", &Value::Null, Some(&json!({}))));
+        assert!(log.all().len() == MOST && log.all().iter().all(|asked| asked.flaw.is_none()));
+        (0..5).for_each(|_| log.note("ping", &Value::Null, Some(&Value::Null)));
+        assert_eq!((log.all().len(), log.all()[MOST].flaw.as_deref()), (MOST + 1, Some("nothing for ping")));
     }
 }

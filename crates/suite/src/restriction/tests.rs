@@ -170,7 +170,7 @@ const KEYS: &[(&str, &[(&str, Effect)])] = &[
             ("settle", Nothing),
         ],
     ),
-    ("`answers`", &[("roots", File), ("elicitation", Nothing), ("sampling", Nothing), ("tasks", Inside)]),
+    ("`answers`", &[("roots", File), ("elicitation", Nothing), ("sampling", Nothing), ("tasks", Inside), ("validate", Nothing)]),
     ("`tasks`", &[("takes", Nothing), ("poll_interval", Nothing)]),
     ("`retries`", &[("max", Nothing), ("delay", Nothing)]),
     ("`retry`", &[("max", Nothing), ("delay", Nothing), ("on", Nothing), ("force", Nothing)]),

@@ -60,7 +60,7 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
         return StepRun::of(Vec::new());
     }
     let policies = &sessions.work.case().answers;
-    let asked = AskedLog::default();
+    let asked = AskedLog::judged_by(client_answers::flaw);
     let answers = step.answers.clone().map_or_else(|| policies.clone(), |answers| answers.or(policies));
     let answers = Answers { asked: Some(asked.clone()), ..answers };
     // Also those that the step does not ask: what they ask now is asked during it.
@@ -78,8 +78,9 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
         run.exchanges.extend(exchanges);
         scope.extend(saved);
     }
+    let asked = asked.all();
+    run.diagnostics.extend(client_answers::invalid(step, &answers, &asked));
     if run.diagnostics.is_empty() {
-        let asked = asked.all();
         let misspelled = client_answers::misspelled(step, &answers, &asked).into_iter();
         let (errors, warnings): (Vec<_>, Vec<_>) = misspelled.partition(|diagnostic| diagnostic.severity == Severity::Error);
         run.diagnostics.extend(errors);

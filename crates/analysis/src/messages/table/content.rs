@@ -133,6 +133,15 @@ pub(super) static SAMPLING_MESSAGE: Shape = shape(&[
     may("_meta", Meta(&ANYTHING)).since(V2025_11_25),
 ]);
 
+/// What a client returns of a model, in the terms of the revisions in which the content may be a list.
+pub(in super::super) static SAMPLING_RESULT: Shape = shape(&[
+    must("role", ROLE),
+    must("content", OneOrList(&SAMPLING_BLOCK)),
+    must("model", Text),
+    may("stopReason", Text),
+    may("_meta", Meta(&ANYTHING)),
+]);
+
 const SAMPLING_BLOCK: Kind = Tagged(&SAMPLING_BLOCKS);
 
 static SAMPLING_BLOCKS: Tags = Tags {

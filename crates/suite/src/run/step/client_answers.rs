@@ -1,10 +1,49 @@
-//! What of the `answers` of a step the server did not ask for: a misspelled field tests something else than what is written.
+//! Whether the `answers` of a step are those that the server asked for: what no host sends, and a field that no form has, test something
+//! else than what is written.
 
 use crate::plan::Step;
 use mcproof_analysis::did_you_mean;
+use mcproof_analysis::json_schema::Schema;
+use mcproof_analysis::messages::sampling_result_flaws;
+use mcproof_analysis::wording::shortened;
 use mcproof_client::{Answers, Asked, Elicitation};
 use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What is wrong with a response that the client gave: values that the form of the server does not allow, or no result of sampling.
+pub(super) fn flaw(method: &str, params: &Value, given: &Value) -> Option<String> {
+    const MOST: usize = 200;
+    match method {
+        methods::ELICITATION_CREATE => {
+            // A schema that is none is a flaw of the server.
+            let schema = Schema::of(params.get("requestedSchema")?).ok()?;
+            let content = given.get("content")?;
+            let errors = schema.errors(content, 1).ok()?;
+            let error = errors.first()?;
+            let field = error.instance_path().to_string();
+            let place = if field.is_empty() { String::new() } else { format!(", at `{}`", field.trim_start_matches('/')) };
+            Some(format!("the answer does not fit the form of the server: {}{place}", shortened(&error.to_string(), MOST)))
+        }
+        methods::SAMPLING_CREATE_MESSAGE => {
+            let flaws = sampling_result_flaws(given);
+            Some(format!("the answer is not a result of sampling: {}", flaws.first()?.message))
+        }
+        _ => None,
+    }
+}
+
+/// Responses that no host sends.
+pub(super) fn invalid(step: &Step, answers: &Answers, asked: &[Asked]) -> Vec<Diagnostic> {
+    if answers.validate == Some(false) {
+        return Vec::new();
+    }
+    let flaws: BTreeSet<&str> = asked.iter().filter_map(|asked| asked.flaw.as_deref()).collect();
+    let hint = "hosts send no such response; `answers: { …, validate: false }` sends it on purpose";
+    let tell = |flaw: &str| Diagnostic::error("invalid-answer", flaw).hint(hint).at(step.place.clone());
+    flaws.into_iter().map(tell).collect()
+}
 
 /// A value for a field that no form has, where a form has one with almost this name and got no value for it. Answers of a test or of the
 /// suite may be for other forms: they are only a warning.
