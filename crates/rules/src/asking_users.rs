@@ -1,10 +1,10 @@
 //! What a server asks of the user and of the model: forms, pages, samples; in a request of its own, or in a result with `input_required`.
 //! Source: client/elicitation and client/sampling.
 
-use super::answers::{ServerMessage, messages};
+use super::answers::{ServerMessage, gathered, messages};
 use super::calls::texts;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Attempt, AttemptOutcome, ConversationView};
+use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::named;
 use mcproof_analysis::probes::{CALL_AS_HOST, CALL_WITH_INPUT, INPUT_ROUNDS, SAME_QUESTIONS};
 use mcproof_analysis::wording::excerpt;
@@ -74,6 +74,20 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
     Rule {
+        id: "elicitation-complete-has-known-id",
+        area: Area::Calls,
+        requirement: "a `notifications/elicitation/complete` has the `elicitationId` with which the server sent the user to a page",
+        sources: &[RequirementSource {
+            revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
+            level: RequirementLevel::Must,
+            source: "client/elicitation#completion-notifications-for-url-mode-elicitation",
+        }],
+        judge: Judge::Together(completions_name_elicitations),
+        why: "clients ignore an id that they do not know, so that a call which waits for the user is never retried",
+        remedy: "keep the `elicitationId` of the request, or of error -32042, and send the same one when the user is done",
+        ..Rule::DEFAULT
+    },
+    Rule {
         id: "input-response-is-processed",
         area: Area::Calls,
         requirement: "a call that is retried with the input that it required ends, also if the user declines: it neither gets an internal \
@@ -106,6 +120,38 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
 ];
+
+/// Elicitations may be completed in another conversation than the one in which they began.
+fn completions_name_elicitations(all: &[&ConversationView<'_>]) -> Judgment {
+    let known: BTreeSet<&str> = all.iter().flat_map(|conversation| conversation.from_server()).flat_map(elicitation_ids).collect();
+    let (mut seen, mut violations) = (0, Vec::new());
+    for (position, conversation) in all.iter().enumerate() {
+        let is_completion = |message: &&WireMessage<'_>| {
+            message.is_notification() && message.method() == Some(methods::notifications::ELICITATION_COMPLETE)
+        };
+        let mut unknown = Vec::new();
+        for message in conversation.from_server().filter(is_completion) {
+            seen += 1;
+            // One without an id is told by its shape.
+            if let Some(id) = message.param("/elicitationId").and_then(Value::as_str).filter(|id| !known.contains(id)) {
+                let told = format!("an elicitation with the id `{}` is said to be complete, and none began with it", excerpt(id));
+                unknown.push(Violation { conversation: position, ..Violation::new(told, [message.frame.id]) });
+            }
+        }
+        violations.extend(gathered(unknown));
+    }
+    match seen {
+        0 => Judgment::NotApplicable("the server completed no elicitation".into()),
+        _ => Judgment::from_violations(violations),
+    }
+}
+
+/// The ids of elicitations that a message begins: in a request, or in an error that requires them.
+fn elicitation_ids<'m>(message: &'m WireMessage<'_>) -> impl Iterator<Item = &'m str> {
+    let requested = message.param("/elicitationId").filter(|_| message.method() == Some(methods::ELICITATION_CREATE));
+    let required = message.value.pointer("/error/data/elicitations").and_then(Value::as_array).into_iter().flatten();
+    requested.into_iter().chain(required.filter_map(|required| required.get("elicitationId"))).filter_map(Value::as_str)
+}
 
 fn input_is_processed(conversation: &ConversationView<'_>) -> Judgment {
     let retries: Vec<Attempt<'_, '_>> = conversation.probes(CALL_WITH_INPUT).collect();

@@ -5,7 +5,7 @@ use super::answers::gathered;
 use super::modern::key_of;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
-use mcproof_analysis::messages::is_notification;
+use mcproof_analysis::messages::{has_notification, is_notification};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::FrameId;
@@ -48,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "notifications-are-declared",
         area: Area::Capabilities,
-        requirement: "notifications are sent only for declared capabilities: `listChanged`, `subscribe`, `logging`",
+        requirement: "notifications are sent only for declared capabilities: `listChanged`, `subscribe`, `logging`, `tasks`",
         sources: NEGOTIATED_BY_HANDSHAKE,
         judge: Judge::Each(notifications_are_declared),
         why: "clients register handlers for declared capabilities; any other notification is lost or an error",
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "notification-method-is-known",
         area: Area::Capabilities,
-        requirement: "a notification has a method of MCP, unless the server declares extensions or experimental capabilities",
+        requirement: "a notification has a method of its revision of MCP, unless the server declares extensions or experimental capabilities",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(notification_methods_are_known),
         why: "clients ignore a notification that they do not know, without a word to anybody: a misspelled one is lost",
@@ -196,8 +196,12 @@ fn notification_methods_are_known(conversation: &ConversationView<'_>) -> Judgme
     let sent: Vec<&WireMessage<'_>> = conversation.from_server().filter(|message| message.is_notification()).collect();
     let mut unknown: Vec<Violation> = Vec::new();
     for message in &sent {
-        let Some(method) = message.method().filter(|method| !is_notification(method)) else { continue };
-        let told = format!("the server sent the unknown notification `{}`", excerpt(method));
+        let revision = &conversation.conversation.revision;
+        let Some(method) = message.method().filter(|method| !has_notification(method, revision)) else { continue };
+        let told = match is_notification(method) {
+            true => format!("the server sent the notification `{method}`, which {revision} does not have"),
+            false => format!("the server sent the unknown notification `{}`", excerpt(method)),
+        };
         if unknown.iter().all(|known| known.message != told) {
             unknown.push(Violation::new(told, [message.frame.id]));
         }
@@ -212,7 +216,9 @@ fn notifications_are_declared(conversation: &ConversationView<'_>) -> Judgment {
     let Some((_, handshake)) = conversation.handshake() else { return Judgment::Untestable(NO_HANDSHAKE.into()) };
     let needs = |method: &str| match method {
         methods::notifications::MESSAGE => Some("logging"),
+        methods::notifications::TASKS => Some("extensions/io.modelcontextprotocol~1tasks"),
         _ if conversation.is_modern() => None,
+        methods::notifications::TASKS_STATUS => Some("tasks"),
         methods::notifications::TOOLS_LIST_CHANGED => Some("tools/listChanged"),
         methods::notifications::PROMPTS_LIST_CHANGED => Some("prompts/listChanged"),
         methods::notifications::RESOURCES_LIST_CHANGED => Some("resources/listChanged"),
@@ -225,7 +231,7 @@ fn notifications_are_declared(conversation: &ConversationView<'_>) -> Judgment {
         if conversation.capability(capability).is_some() {
             continue;
         }
-        let message = format!("`{method}` was sent, but `{}` is not declared", capability.replace('/', "."));
+        let message = format!("`{method}` was sent, but `{}` is not declared", capability.replace('/', ".").replace("~1", "/"));
         if !violations.iter().any(|known| known.message == message) {
             violations.push(Violation::new(message, [handshake, wire_message.frame.id]));
         }

@@ -1,7 +1,7 @@
 //! Calls of 2025-11-25 that create tasks.
 //! Source: 2025-11-25, basic/utilities/tasks. The tasks of the extension are judged with fixtures.
 
-use super::answers::messages;
+use super::answers::{gathered, messages};
 use super::rule_definition::{
     AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions,
 };
@@ -13,7 +13,7 @@ use mcproof_protocol::error_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_F
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::{ExchangeId, FrameId};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const REVISION: Revisions = Revision::V2025_11_25..=Revision::V2025_11_25;
 /// Why a MUST is a warning for tools that have to be called as a task.
@@ -86,6 +86,15 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(end_is_final),
         why: "clients stop polling when a task has ended, and miss later changes",
         remedy: "check the status before changing it: `completed`, `failed` and `cancelled` are final, even if the work ends after a cancellation",
+        ..OF_TASKS
+    },
+    Rule {
+        id: "task-status-names-known-task",
+        requirement: "a `notifications/tasks/status` is about a task that the server has named before",
+        sources: &[RequirementSource { revisions: REVISION, level: RequirementLevel::Should, source: "" }],
+        judge: Judge::Together(pushed_tasks_are_known),
+        why: "the client drops it: either the id is wrong, and the client waits for its task, or it is the task of another client",
+        remedy: "send the `taskId` of the task as it was returned, and only to the client that created it",
         ..OF_TASKS
     },
     Rule {
@@ -346,6 +355,31 @@ fn reported_states<'c>(conversation: &'c ConversationView<'_>) -> BTreeMap<&'c s
     let created = created_tasks(conversation);
     all.retain(|id, _| created.iter().filter(|(task, _)| id_of(task) == Some(*id)).count() < 2);
     all
+}
+
+fn pushed_tasks_are_known(all: &[&ConversationView<'_>]) -> Judgment {
+    let results = all.iter().flat_map(|conversation| conversation.from_server()).filter_map(|message| message.value.get("result"));
+    let tasks = results.flat_map(|result| {
+        let listed = result.get("tasks").and_then(Value::as_array).into_iter().flatten();
+        [Some(result), result.get("task")].into_iter().flatten().chain(listed)
+    });
+    let known: BTreeSet<&str> = tasks.filter_map(id_of).collect();
+    let (mut seen, mut violations) = (0, Vec::new());
+    for (position, conversation) in all.iter().enumerate().filter(|(_, conversation)| !conversation.lacks("tasks")) {
+        let mut unknown = Vec::new();
+        for message in conversation.from_server().filter(|message| message.method() == Some(methods::notifications::TASKS_STATUS)) {
+            seen += 1;
+            if let Some(id) = message.param("/taskId").and_then(Value::as_str).filter(|id| !known.contains(id)) {
+                let told = format!("the status of the task `{}` was sent, which no response names", excerpt(id));
+                unknown.push(Violation { conversation: position, ..Violation::new(told, [message.frame.id]) });
+            }
+        }
+        violations.extend(gathered(unknown));
+    }
+    match seen {
+        0 => Judgment::NotApplicable("the server sent no status of a task unasked".into()),
+        _ => Judgment::from_violations(violations),
+    }
 }
 
 /// The next reported status of a task.

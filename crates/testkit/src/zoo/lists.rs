@@ -2,8 +2,8 @@
 
 use super::changes::{accept, count, is_error, lists_tools, refuse, remove};
 use super::deviation::Deviation;
-use super::server::notification;
-use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, broken_server};
+use super::server::{Received, notification};
+use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, STDIO, broken_server};
 use serde_json::{Value, json};
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
@@ -71,6 +71,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
             "tools/list" => vec![notification("notifications/tools/list_changed", json!({}))],
             _ => Vec::new(),
         }),
+    ),
+    broken_server(
+        "elicitation-of-nobody-completed",
+        "tells that an elicitation is complete which never began",
+        "elicitation-complete-has-known-id",
+        &["stdio", "http"],
+        LEGACY,
+        Deviation::Extra(completes_elicitation),
+    ),
+    broken_server(
+        "elicitation-completed-in-modern-era",
+        "sends a notification of an earlier revision",
+        "notification-method-is-known",
+        STDIO,
+        MODERN,
+        Deviation::Extra(completes_elicitation),
     ),
     broken_server(
         "undeclared-log",
@@ -301,6 +317,13 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Catalogue(|all| all.capabilities["prompts"] = json!(true)),
     ),
 ];
+
+fn completes_elicitation(received: &Received) -> Vec<Value> {
+    match received.method() {
+        "tools/list" => vec![notification("notifications/elicitation/complete", json!({ "elicitationId": "sign-in-7" }))],
+        _ => Vec::new(),
+    }
+}
 
 /// Logs at `debug`, whoever asked for what.
 pub(super) const LOGS: Deviation = Deviation::Extra(|received| match received.method() {

@@ -26,6 +26,28 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "task-status-undeclared",
+        "tells the status of a task, and has not declared tasks",
+        "notifications-are-declared",
+        WIRES,
+        LEGACY,
+        Deviation::Extra(|received| match received.method() {
+            "tools/list" => vec![notification("notifications/tasks/status", state("a-task", "working"))],
+            _ => Vec::new(),
+        }),
+    ),
+    broken_server(
+        "task-status-of-nobody",
+        "tells the status of a task that nobody has created",
+        "task-status-names-known-task",
+        WIRES,
+        LEGACY,
+        Deviation::Fixtures(|received, message| match received.method() == "tools/list" && message.get("result").is_some() {
+            true => vec![notification("notifications/tasks/status", state("a-task", "working")), message],
+            false => vec![message],
+        }),
+    ),
+    broken_server(
         "task-call-waits",
         "answers a call as a task with its result",
         "call-as-task-returns-task",
