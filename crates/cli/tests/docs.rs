@@ -17,6 +17,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use mcproof_suite::reference::tables;
 use page::{Block, Page};
 use peers::root;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     trials.push(Trial::test("generated_pages_are_up_to_date", generated_pages_are_up_to_date));
     trials.push(Trial::test("every_key_of_suites_is_in_an_example", every_key_of_suites_is_in_an_example));
     trials.push(Trial::test("every_schema_is_in_the_table_of_formats", every_schema_is_in_the_table_of_formats));
+    trials.push(Trial::test("commands_that_are_not_run_have_flags_that_exist", commands_that_are_not_run_have_flags_that_exist));
     trials.push(Trial::test("the_readme_is_short", the_readme_is_short));
     trials.push(Trial::test("output_is_compared", || matching::tests().map_err(Failed::from)));
     let mut arguments = Arguments::from_args();
@@ -68,6 +70,52 @@ fn check(path: &Path) -> Result<(), Failed> {
         return Err(format!("{} {rule}", unmarked.join(", ")).into());
     }
     Ok(page.run()?)
+}
+
+/// The commands of indented blocks: their flags are in the help.
+fn commands_that_are_not_run_have_flags_that_exist() -> Result<(), Failed> {
+    let help = |words: &[&str]| {
+        let ran = Command::new(env!("CARGO_BIN_EXE_mcproof")).args(words).arg("--help").output().unwrap();
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+        text.contains(&format!("mcproof {}", words.join(" "))).then_some(text)
+    };
+    let texts: Vec<(String, String)> = pages().iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect();
+    let mut known: BTreeMap<Vec<&str>, Option<String>> = BTreeMap::new();
+    let mut unknown = Vec::new();
+    let mut read = 0;
+    for (page, text) in &texts {
+        let mut is_fenced = false;
+        for line in text.lines() {
+            is_fenced ^= line.starts_with("```");
+            let Some(typed) = line.strip_prefix("    ").filter(|_| !is_fenced).and_then(|line| line.trim_start().strip_prefix("mcproof "))
+            else {
+                continue;
+            };
+            // What comes behind is for the server, the shell or the reader.
+            let typed = [" -- ", " | ", " && ", " > ", " # "].iter().fold(typed, |typed, end| typed.split(*end).next().unwrap_or(typed));
+            let words: Vec<&str> = typed.split_whitespace().collect();
+            // Output of the program begins like a command.
+            if words.first().is_some_and(|first| first.ends_with(':')) {
+                continue;
+            }
+            let is_command = |word: &&&str| word.bytes().all(|byte| byte == b'-' || byte.is_ascii_lowercase()) && !word.starts_with('-');
+            let depth = words.iter().take_while(is_command).count().min(2);
+            let found = (1..=depth).rev().find_map(|depth| {
+                let path = &words[..depth];
+                known.entry(path.to_vec()).or_insert_with(|| help(path)).clone()
+            });
+            read += 1;
+            let Some(found) = found else {
+                unknown.push(format!("{page}: mcproof {typed}"));
+                continue;
+            };
+            let flags: BTreeSet<&str> = found.split(|letter: char| letter != '-' && !letter.is_ascii_alphanumeric()).collect();
+            let typed_flags = words.iter().filter(|word| word.starts_with("--")).map(|word| word.split('=').next().unwrap_or(word));
+            unknown.extend(typed_flags.filter(|flag| !flags.contains(flag)).map(|flag| format!("{page}: mcproof {typed}: no {flag}")));
+        }
+    }
+    assert!(read > 30, "only {read} commands were found");
+    if unknown.is_empty() { Ok(()) } else { Err(unknown.join("\n").into()) }
 }
 
 /// Regenerate with `cargo run -p mcproof -- reference docs/reference`.

@@ -9,13 +9,17 @@ pub use requirements::{coverage, requirements};
 use std::fmt::Write as _;
 
 /// How to read examples; once on each page.
-const NOTATION: &str = "`>` is what the client sends, `<` what the server answers, `!` what happens, `@` what is being tried.";
+const NOTATION: &str = "`>` is what the client sends, `<` what the server sends (`<~`: an event as it stands), `!` what happens, `~` how many milliseconds pass. `@` is what is being tried; `@ list!` got no response in time, `@ list?` lost its connection.";
 
 /// Rows that a paragraph may take.
 const MOST_ROWS: usize = 40;
 
 /// The page as Markdown.
 pub fn markdown(page: &RulePage) -> String {
+    format!("{}\n{NOTATION}\n", body(page))
+}
+
+fn body(page: &RulePage) -> String {
     let RulePage { id, area, requirement, transports, why, remedy, bad, good, .. } = page;
     let mut text = format!("# {id}\n\n{}\n\n", sentence(requirement));
     for source in &page.sources {
@@ -34,7 +38,7 @@ pub fn markdown(page: &RulePage) -> String {
     if !page.sdks.is_empty() {
         text.push('\n');
     }
-    text += &format!("\n## Wrong\n\n```text\n{bad}\n```\n\n## Right\n\n```text\n{good}\n```\n\n{NOTATION}\n");
+    text += &format!("\n## Wrong\n\n```text\n{bad}\n```\n\n## Right\n\n```text\n{good}\n```\n");
     text
 }
 
@@ -58,11 +62,16 @@ pub fn index(pages: &[RulePage]) -> String {
     text
 }
 
-/// The page for a terminal: Markdown without its marks.
-pub fn terminal(page: &RulePage, style: &Style) -> String {
+/// Pages for a terminal: Markdown without its marks, and how to read the examples once at the end.
+pub fn terminal(pages: &[RulePage], style: &Style) -> String {
+    let bodies: Vec<String> = pages.iter().map(body).collect();
+    without_marks(&format!("{}\n{NOTATION}\n", bodies.join("\n")), style)
+}
+
+fn without_marks(markdown: &str, style: &Style) -> String {
     let mut text = String::new();
     let mut in_example = false;
-    for line in markdown(page).lines() {
+    for line in markdown.lines() {
         if line.starts_with("```") {
             in_example = !in_example;
             continue;

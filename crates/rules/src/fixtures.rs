@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 /// The part of a declaration that fixtures have in common.
 const FIXTURE: Rule = Rule {
     area: Area::Fixtures,
-    why: "the official conformance suite uses this tool to check whether the server or its SDK has the feature",
+    why: "the official conformance suite uses this fixture to check whether the server or its SDK has the feature",
     ..Rule::DEFAULT
 };
 

@@ -44,8 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else if arguments.rules.is_empty() && !arguments.all {
         output::show(&list(&pages))?;
     } else {
-        let text: Vec<String> = pages.iter().map(|page| explain::terminal(page, &settings::style())).collect();
-        output::show(&text.join("\n"))?;
+        output::show(&explain::terminal(&pages, &settings::style()))?;
     }
     Ok(Exit::Passed)
 }

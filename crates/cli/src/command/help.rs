@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, mut grammar: Command) -> Result<Exit, F
     } else if typed == "rules" {
         output::show(&super::explain::listing()?)?;
     } else if let Ok([rule]) = rules::select(std::slice::from_ref(first), &[]).as_deref() {
-        output::show(&explain::terminal(&rule.page(), &style))?;
+        output::show(&explain::terminal(&[rule.page()], &style))?;
     } else {
         output::show(&mentions(&arguments.topic, &typed, &grammar, &style)?)?;
     }

@@ -158,7 +158,7 @@ pub(super) fn of_rules(asked: Option<&str>) -> ToolOutput {
     } else if pages.len() > MOST_RULES {
         pages.iter().map(|page| format!("{}: {}\n", page.id, page.requirement)).collect()
     } else {
-        pages.iter().map(|page| explain::terminal(page, &style)).collect::<Vec<_>>().join("\n")
+        explain::terminal(&pages, &style)
     })
 }
 
