@@ -30,8 +30,26 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString], grammar: &Command) {
     if let Some(advice) = advice {
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::SuggestedSubcommand);
+        // The grammar's own shows the flag that it would have proposed.
+        if let Some(usage) = usage_of(grammar, typed).filter(|_| error.kind() == ErrorKind::UnknownArgument) {
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+        }
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
     }
+}
+
+/// How the command that was typed is used, without a flag of it in particular.
+fn usage_of(grammar: &Command, typed: &[OsString]) -> Option<StyledStr> {
+    let mut grammar = grammar.clone();
+    grammar.build();
+    let mut command = &mut grammar;
+    for word in typed.iter().skip(1).filter_map(|word| word.to_str()).filter(|word| !word.starts_with('-')) {
+        if command.find_subcommand(word).is_none() {
+            break;
+        }
+        command = command.find_subcommand_mut(word)?;
+    }
+    Some(command.render_usage())
 }
 
 fn of_slip(grammar: &Command, subcommand: &str, word: &str) -> Option<String> {
@@ -77,6 +95,11 @@ fn of_flag(subcommand: &str, word: &str) -> Option<String> {
         ("test", "--lf" | "--last-failed" | "--only-failures") => "use --rerun-failed",
         ("test", "-u" | "--update" | "--updateSnapshot") => "use --update-snapshots",
         ("test", "--workers" | "--parallel" | "--threads") => "use --jobs N",
+        ("test", "--retries" | "--retry" | "--reruns") => "set `retries` in the suite, for all of its tests or for one",
+        (
+            "tools" | "resources" | "templates" | "prompts" | "call" | "read" | "prompt" | "ping" | "check" | "probe" | "lock" | "inspect",
+            "--env",
+        ) => "set a variable of the server with -e NAME=VALUE",
         ("watch", "--restricted" | "--allow-command" | "--allow-env" | "--allow-host" | "--allow-path") => {
             "the monitor configuration is never restricted: use only a trusted file, or a sandbox without secrets"
         }
@@ -129,6 +152,9 @@ mod tests {
         check(of_flag("test", "--list"), Some("mcproof plan"));
         check(of_flag("test", "-n"), Some("--jobs N"));
         check(of_flag("check", "--rule"), Some("--only RULES"));
+        check(of_flag("test", "--retries"), Some("`retries` in the suite"));
+        check(of_flag("tools", "--env"), Some("-e NAME=VALUE"));
+        check(of_flag("test", "--env"), None);
         check(of_flag("call", "--arg"), Some("NAME=VALUE"));
         check(of_flag("proxy", "--port"), Some("--listen 127.0.0.1:8080"));
         check(of_flag("plan", "--tag"), Some("-E 'tag(NAME)'"));
@@ -143,5 +169,7 @@ mod tests {
         check(of_slip(&grammar, "watch", "statsu"), Some("did you mean `mcproof watch status`?"));
         check(of_slip(&grammar, "watch", "watch.yaml"), None);
         check(of_slip(&grammar, "test", "statsu"), None);
+        let typed = ["mcproof", "watch", "status", "--grep", "x"].map(OsString::from);
+        check(usage_of(&grammar, &typed).map(|usage| usage.to_string()), Some("Usage: mcproof watch status"));
     }
 }

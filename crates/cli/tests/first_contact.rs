@@ -116,6 +116,16 @@ fn flags_for_all_commands_change_nothing_of_the_front_page() {
 }
 
 #[test]
+fn advice_for_a_flag_of_another_tool_stands_over_the_usage_of_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flags, advice) in [(["--grep", "x"], "-E 'name(TEXT)'"), (["--retries", "2"], "set `retries` in the suite")] {
+        let ran = mcproof(folder.path()).arg("test").args(flags).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(said.contains(advice) && said.contains("Usage: mcproof test [OPTIONS]"), "{said}");
+    }
+}
+
+#[test]
 fn words_in_another_order_get_the_right_one() {
     let folder = tempfile::tempdir().unwrap();
     let ran = mcproof(folder.path()).args(["call", "echo", "http://127.0.0.1:9/mcp", "message=hello"]).output().unwrap();
