@@ -25,7 +25,7 @@ fn all_pass(more: &str, tests: &[(&str, &str)]) {
 fn all_fail(more: &str, tests: &[(&str, &str)], said: &[&str]) {
     let ran = run_suite(&suite(more, tests), &[]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.contains(&format!("\n{} failed", tests.len())), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&format!("0 passed, {} failed", tests.len())), "{}", ran.stdout);
     said.iter().for_each(|part| assert!(ran.stdout.contains(part), "{part:?} is not in\n{}", ran.stdout));
 }
 
@@ -62,6 +62,22 @@ fn a_list_that_may_grow_is_not_waited_for_and_the_others_are_waited_for_in_vain(
         ("two", "{ call: tell, with: { told: [[0, a], [0, b]] }, notifications: { $len: 2 } }"),
     ];
     all_pass("timeouts: { settle: 50ms }\n", &silent);
+}
+
+#[test]
+fn the_exit_code_of_a_command_is_judged_unless_its_expectation_does() {
+    let run = "run: [sh, -c, 'echo 3 rows; exit 3']";
+    let fails = ["stdout: { $contains: rows }", "$not: { stdout: x }", "$any: true", "$len: 3"]
+        .map(|expect| format!("{{ {run}, expect: {{ {expect} }} }}"));
+    let names = ["text", "not", "any", "length"];
+    let tests: Vec<(&str, &str)> = names.into_iter().zip(fails.iter().map(String::as_str)).collect();
+    all_fail("", &tests, &["`sh` ended with code 3: 3 rows", "`expect: { code: … }`"]);
+    let passes = [
+        ("code", format!("{{ {run}, expect: {{ code: 3, stdout: {{ $contains: rows }} }} }}")),
+        ("not 0", format!("{{ {run}, expect: {{ $not: {{ code: 0 }} }} }}")),
+        ("result", format!("{{ {run}, result: {{ code: {{ $gt: 0 }} }} }}")),
+    ];
+    all_pass("", &passes.each_ref().map(|(name, step)| (*name, step.as_str())));
 }
 
 #[test]

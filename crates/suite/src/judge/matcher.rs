@@ -22,6 +22,19 @@ impl Matcher {
         &self.place
     }
 
+    /// Whether it says something of this member of an object, in any of its parts.
+    pub fn speaks_of(&self, member: &str) -> bool {
+        match &self.test {
+            Test::Members { members, .. } => members.iter().any(|(name, _)| name == member),
+            Test::Every(tests) | Test::OneOf(tests) => tests.iter().any(|test| test.speaks_of(member)),
+            Test::Not(unwanted) => unwanted.speaks_of(member),
+            Test::Schema { schema, .. } => schema.get("properties").is_some_and(|properties| properties.get(member).is_some()),
+            // Of all of them.
+            Test::Equals(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether it is a list without more to it: what has to come, in this order.
     pub fn is_sequence(&self) -> bool {
         matches!(&self.test, Test::Elements(elements) if !elements.is_empty())

@@ -197,7 +197,7 @@ pub(super) const RAW: Key<StepDraft> = Key {
 
 pub(super) const HTTP_REQUEST: Key<StepDraft> = Key {
     name: "http",
-    doc: "sends an HTTP request to the origin of the endpoint; the payload is `{ status, headers, body }`, in which names of headers have no case. Text is short for a path, or for a method and a path",
+    doc: "sends an HTTP request to the origin of the endpoint; the payload is `{ status, headers, body }`, in which names of headers have no case. Every status is accepted unless `expect` says which. Text is short for a path, or for a method and a path",
     shape: Shape::ObjectOrText(&HTTP),
     presence: Presence::OneOf,
     read: |reader, node, draft| {
@@ -294,7 +294,7 @@ pub(super) fn read_parallel(reader: &mut Reader<'_>, node: &Node, draft: &mut St
 
 pub(super) const RUN_COMMAND: Key<StepDraft> = Key {
     name: "run",
-    doc: "runs a command and waits for its end; the payload is `{ code, stdout, stderr }`, and the code has to be 0 unless `expect` says more",
+    doc: "runs a command and waits for its end; the payload is `{ code, stdout, stderr }`, and the code has to be 0 unless `expect` says something of `code`",
     shape: Shape::ObjectOrText(&RUN),
     presence: Presence::OneOf,
     read: |reader, node, draft| {
