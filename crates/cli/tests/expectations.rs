@@ -65,6 +65,20 @@ fn a_list_that_may_grow_is_not_waited_for_and_the_others_are_waited_for_in_vain(
 }
 
 #[test]
+fn a_variable_without_text_is_in_every_text() {
+    let empty = "{ call: give, with: { json: '{\"id\": \"\"}' }, save: { id: id } }";
+    let say = "call: say, with: { text: abc }, expect";
+    let tests = [
+        ("contains", format!("{empty}, {{ {say}: {{ $contains: '${{id}}' }} }}")),
+        ("contains all", format!("{empty}, {{ {say}: {{ $contains_all: [a, '${{id}}'] }} }}")),
+        ("pattern", format!("{empty}, {{ {say}: {{ $regex: '${{id}}' }} }}")),
+        ("error", format!("{empty}, {{ call: fail, with: {{ text: abc }}, tool_error: '${{id}}' }}")),
+    ];
+    let tests = tests.each_ref().map(|(name, steps)| (*name, steps.as_str()));
+    all_fail("", &tests, &["every text contains the empty text", "with its variables filled in, matches every text"]);
+}
+
+#[test]
 fn the_exit_code_of_a_command_is_judged_unless_its_expectation_does() {
     let run = "run: [sh, -c, 'echo 3 rows; exit 3']";
     let fails = ["stdout: { $contains: rows }", "$not: { stdout: x }", "$any: true", "$len: 3"]

@@ -63,6 +63,9 @@ struct Comparison<'a> {
     is_decided: bool,
 }
 
+/// Why nothing can be concluded from a part without characters.
+const EMPTY: &str = "every text contains the empty text";
+
 /// What the opposite of a matcher finds that is for other values.
 const UNCHECKED: &str = "what cannot be checked: ";
 
@@ -150,12 +153,17 @@ impl<'a> Comparison<'a> {
                 }
                 other => self.incomparable(matcher, other, path),
             },
+            Test::Contains(expected) if self.is_in_every_text(expected, actual, raw) => self.unusable(matcher, path, EMPTY),
             Test::Contains(expected) => {
                 let contained = self.contains(expected, actual, raw);
                 self.require_part(contained, matcher, actual, path);
             }
             Test::ContainsAll(parts) => {
                 for part in parts {
+                    if self.is_in_every_text(part, actual, raw) {
+                        self.unusable(part, path, EMPTY);
+                        continue;
+                    }
                     let wanted = format!("something that contains {}", part.describe(self.scope));
                     match self.contains(part, actual, raw) {
                         Part::Matches => {}
@@ -283,6 +291,12 @@ impl<'a> Comparison<'a> {
             let actual = format!("a length of {length}: {}", shown(actual));
             self.differences.push(Difference { expected: length_words(&difference.expected), actual, ..difference });
         }
+    }
+
+    /// Whether it is a variable without text, of which a text tells nothing.
+    fn is_in_every_text(&self, expected: &Matcher, actual: &Value, raw: Option<&str>) -> bool {
+        let is_empty = |part: &Value| interpolate(part, self.scope).is_ok_and(|part| part.as_str() == Some(""));
+        (actual.is_string() || raw.is_some()) && matches!(&expected.test, Test::Equals(part) if is_empty(part))
     }
 
     fn contains(&self, expected: &Matcher, actual: &Value, raw: Option<&str>) -> Part {

@@ -61,7 +61,7 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
     MatcherKey {
         name: "$contains",
         doc: "a part of a text, an element of an array, a key of an object, or (where it is an object itself) a value of an object",
-        read: |compiler, node| compiler.nested(node, Test::Contains),
+        read: |compiler, node| compiler.contains(node),
     },
     MatcherKey {
         name: "$contains_all",
@@ -228,6 +228,9 @@ impl Compiler<'_> {
             self.wrong("a pattern such as \"^ORD-\" or /^ord-/i", node);
             return None;
         };
+        if text.is_empty() {
+            return self.cannot_fail("an empty pattern matches every text", "write what has to be in the text", node);
+        }
         Pattern::compile(text, node, self.source, self.diagnostics).map(Test::Regex)
     }
 
@@ -335,15 +338,36 @@ impl Compiler<'_> {
         TextPattern::compile(node, self.source, self.diagnostics).map(Test::Text)
     }
 
+    fn cannot_fail(&mut self, why: &str, hint: &str, node: &Node) -> Option<Test> {
+        self.diagnostics.push(Diagnostic::error("cannot-fail", why).at(self.source.place(node.span)).hint(hint));
+        None
+    }
+
+    fn contains(&mut self, node: &Node) -> Option<Test> {
+        match &node.kind {
+            Kind::Text(part) if part.is_empty() => {
+                let hint = "write what has to be in it; an empty element of a list is `{ $len: 0 }`";
+                self.cannot_fail("every text contains the empty text", hint, node)
+            }
+            _ => self.nested(node, Test::Contains),
+        }
+    }
+
     fn contains_all(&mut self, node: &Node) -> Option<Test> {
         let Kind::Seq(items) = &node.kind else {
             self.wrong("a list of values or matchers", node);
             return None;
         };
+        if items.is_empty() {
+            return self.cannot_fail("nothing is looked for", "write what has to be in it", node);
+        }
+        // All mistakes are found.
+        let empty: Vec<&Node> = items.iter().filter(|item| matches!(&item.kind, Kind::Text(part) if part.is_empty())).collect();
+        empty.iter().for_each(|item| drop(self.contains(item)));
         let outer = std::mem::replace(&mut self.text_allowed, false);
         let parts = self.all(items).map(Test::ContainsAll);
         self.text_allowed = outer;
-        parts
+        parts.filter(|_| empty.is_empty())
     }
 
     fn one_of(&mut self, node: &Node) -> Option<Test> {
@@ -368,7 +392,12 @@ impl Compiler<'_> {
         if numbers.is_none() {
             self.wrong("{ value: 99.99, within: 0.01 } or [99.99, 0.01]", node);
         }
-        numbers.map(|(value, within)| Test::CloseTo { value, within: within.abs() })
+        if numbers.is_some_and(|(_, within)| within < 0.0) {
+            let diagnostic = Diagnostic::error("bad-distance", "`within` is how far a number may be away, and cannot be negative");
+            self.diagnostics.push(diagnostic.at(self.source.place(node.span)));
+            return None;
+        }
+        numbers.map(|(value, within)| Test::CloseTo { value, within })
     }
 
     fn exact(&mut self, node: &Node) -> Option<Test> {

@@ -6,7 +6,7 @@ use mcproof_record::Difference;
 use serde_json::{Map, Value, json};
 
 fn scope() -> Map<String, Value> {
-    json!({"order": "ORD-1", "n": 2, "object": {"k": 1}}).as_object().cloned().unwrap()
+    json!({"order": "ORD-1", "n": 2, "object": {"k": 1}, "empty": ""}).as_object().cloned().unwrap()
 }
 
 fn compile(matcher: &str) -> Matcher {

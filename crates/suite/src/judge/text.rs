@@ -34,14 +34,14 @@ impl TextPattern {
         Pattern::compile(text, node, source, diagnostics).map(|pattern| Self(Form::Regex(pattern)))
     }
 
-    pub(crate) fn is_regex(&self) -> bool {
-        matches!(self.0, Form::Regex(_))
+    /// Whether every text contains it.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.0, Form::Plain(plain) if plain.is_empty())
     }
 
-    /// Why no text could fail to hold this, if that is so.
+    /// Why no text could fail to match this pattern, if that is so.
     pub(crate) fn weakness(&self) -> Option<&'static str> {
         match &self.0 {
-            Form::Plain(plain) if plain.is_empty() => Some("every text contains the empty text"),
             Form::Regex(pattern) if pattern.matches_everything() => Some("this pattern matches every text"),
             Form::Plain(_) | Form::Regex(_) => None,
         }
@@ -55,6 +55,20 @@ impl TextPattern {
         match &self.0 {
             Form::Plain(plain) => interpolate_text(plain, scope).map(|_| ()).map_err(|missing| missing.to_string()),
             Form::Regex(pattern) => pattern.regex(scope).map(|_| ()),
+        }
+    }
+
+    /// Whether it can be looked for in a text.
+    ///
+    /// # Errors
+    /// Those of [`TextPattern::usable`], and that there is nothing to look for.
+    pub(crate) fn usable_within(&self, scope: &Map<String, Value>) -> Result<(), String> {
+        self.usable(scope)?;
+        match &self.0 {
+            Form::Plain(plain) if interpolate_text(plain, scope).is_ok_and(|plain| plain.is_empty()) => {
+                Err("every text contains the empty text".to_owned())
+            }
+            Form::Plain(_) | Form::Regex(_) => Ok(()),
         }
     }
 
@@ -120,28 +134,32 @@ impl Pattern {
 
     /// Whether it is one of the usual ways to write "anything".
     pub(crate) fn matches_everything(&self) -> bool {
-        const ALL: [&str; 10] = ["", "^", "$", ".*", "^.*", ".*$", "^.*$", "[\\s\\S]*", "^[\\s\\S]*$", "()"];
-        // Without a flag this one only matches texts of one line.
-        let is_anything = self.body != "^.*$" || self.flags.contains(['s', 'm']);
-        is_anything && ALL.contains(&self.body.as_str())
+        matches_everything(&self.body, &self.flags)
     }
 
     pub(crate) fn regex(&self, scope: &Map<String, Value>) -> Result<Cow<'_, Regex>, String> {
         if let Some(regex) = &self.compiled {
             return Ok(Cow::Borrowed(regex));
         }
-        let body = self.fill(scope).map_err(|missing| missing.to_string())?;
-        build(&body, &self.flags).map(Cow::Owned)
+        build(&self.filled(scope)?, &self.flags).map(Cow::Owned)
     }
 
     /// The same for names that have no case.
     pub(crate) fn regex_without_case(&self, scope: &Map<String, Value>) -> Result<Regex, String> {
-        let body = self.fill(scope).map_err(|missing| missing.to_string())?;
-        build(&body, &format!("{}i", self.flags))
+        build(&self.filled(scope)?, &format!("{}i", self.flags))
     }
 
     pub(crate) fn describe(&self, scope: &Map<String, Value>) -> String {
         format!("/{}/{}", self.fill(scope).unwrap_or_else(|_| self.body.clone()), self.flags)
+    }
+
+    /// The body with its variables, which leave something that can fail.
+    fn filled(&self, scope: &Map<String, Value>) -> Result<String, String> {
+        let body = self.fill(scope).map_err(|missing| missing.to_string())?;
+        match self.compiled.is_none() && matches_everything(&body, &self.flags) {
+            true => Err(format!("`/{body}/`, with its variables filled in, matches every text")),
+            false => Ok(body),
+        }
     }
 
     fn fill(&self, scope: &Map<String, Value>) -> Result<String, MissingVariable> {
@@ -150,6 +168,13 @@ impl Pattern {
             other => regex::escape(&other.to_string()),
         })
     }
+}
+
+fn matches_everything(body: &str, flags: &str) -> bool {
+    const ALL: [&str; 10] = ["", "^", "$", ".*", "^.*", ".*$", "^.*$", "[\\s\\S]*", "^[\\s\\S]*$", "()"];
+    // Without a flag this one only matches texts of one line.
+    let is_anything = body != "^.*$" || flags.contains(['s', 'm']);
+    is_anything && ALL.contains(&body)
 }
 
 /// The pattern and the flags of `/pattern/flags`.

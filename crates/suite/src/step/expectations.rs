@@ -109,6 +109,11 @@ pub(super) const TOOL_ERROR: Key<StepDraft> = Key {
             Kind::Text(_) => {
                 let resolved = reader.template(node);
                 let pattern = TextPattern::compile(&resolved, reader.source, &mut reader.diagnostics).ok_or(Fault::Reported)?;
+                if pattern.is_empty() {
+                    let diagnostic = Diagnostic::error("cannot-fail", "every text contains the empty text");
+                    reader.report(diagnostic.hint("`tool_error: true` expects an error, whatever its text is"), node.span);
+                    return Err(Fault::Reported);
+                }
                 reader.weak(pattern.weakness(), node.span);
                 Some(pattern)
             }

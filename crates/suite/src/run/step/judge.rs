@@ -66,6 +66,9 @@ fn judge_outcome(
         (Some(ExpectedFailure::Either), Ok(_)) => unexpected("expected a failure, but the call succeeded".into()),
         (Some(ExpectedFailure::Tool(_)), Ok(_)) if !is_error => unexpected("expected an `isError` result, but the call succeeded".into()),
         (Some(ExpectedFailure::Tool(pattern)), Ok(_)) => match pattern {
+            Some(pattern) if let Err(reason) = pattern.usable_within(scope) => {
+                unexpected(format!("the error text cannot be checked, because {reason}: {}", text()))
+            }
             Some(pattern) if !pattern.matches_within(&text(), scope) => {
                 unexpected(format!("the error text does not match {}: {}", pattern.describe_within(scope), text()))
             }
