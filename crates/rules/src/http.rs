@@ -514,14 +514,23 @@ fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
 }
 
+/// Why a body without a message counts one step less.
+const WHITE_SPACE: &str = "clients do not read the body of a response to a notification";
+
 fn notification_answer_is_empty(conversation: &ConversationView<'_>) -> Judgment {
     let taken: Vec<_> = unanswerable(conversation).into_iter().filter(|(_, _, status)| *status == 202).collect();
-    let violation = taken.iter().find_map(|(exchange, what, _)| {
-        let (frame, body) = exchange.body.filter(|(_, body)| !body.trim_ascii().is_empty())?;
+    let bodies = || taken.iter().filter_map(|(exchange, what, _)| Some((exchange, what, exchange.body?)));
+    let told = bodies().find(|(.., (_, body))| !body.trim_ascii().is_empty()).map(|(exchange, what, (frame, body))| {
         let message = format!("the HTTP response to {what} has the body `{}`", excerpt(body));
-        Some(Violation::new(message, exchange.heads().into_iter().chain([frame.id])))
+        Violation::new(message, exchange.heads().into_iter().chain([frame.id]))
     });
-    Judgment::of(violation.into_iter().collect(), taken.len(), "no notification got status 202")
+    let blank = || {
+        bodies().find(|(.., (_, body))| !body.is_empty()).map(|(exchange, what, (frame, _))| {
+            let message = format!("the HTTP response to {what} has a body of nothing but white space");
+            Violation { tolerance: Some(WHITE_SPACE), ..Violation::new(message, exchange.heads().into_iter().chain([frame.id])) }
+        })
+    };
+    Judgment::of(told.or_else(blank).into_iter().collect(), taken.len(), "no notification got status 202")
 }
 
 const HAS_LEGACY_ERA: &str = "the server also supports the legacy era, which has this method";

@@ -57,6 +57,35 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "write it as `image/png`: type, slash, subtype, and parameters after a semicolon",
         ..Rule::DEFAULT
     },
+    Rule {
+        id: "last-modified-is-iso-8601",
+        area: Area::Schema,
+        requirement: "the `lastModified` of annotations is a date or a time in ISO 8601",
+        sources: &[RequirementSource {
+            revisions: revisions::SINCE_2025_06,
+            level: RequirementLevel::Portability,
+            source: "server/resources#annotations",
+        }],
+        judge: Judge::Each(dates_are_iso_8601),
+        why: "hosts sort by it and show how old something is; a date that they cannot read counts as none, or breaks the list",
+        remedy: "write it as `2025-01-12T15:00:58Z`",
+        sdks: &[("TypeScript", "`date.toISOString()`"), ("Python", "`datetime.now(timezone.utc).isoformat()`")],
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "icon-uri-is-loadable",
+        area: Area::Schema,
+        requirement: "the `src` of an icon is an `https`, `http` or `data` URI",
+        sources: &[RequirementSource {
+            revisions: revisions::SINCE_2025_11,
+            level: RequirementLevel::Should,
+            source: "https://modelcontextprotocol.io/specification/2025-11-25/basic#icons",
+        }],
+        judge: Judge::Each(icons_are_loadable),
+        why: "clients must reject icons of other schemes, such as `file:` and `javascript:`, and may take such a server for an attack",
+        remedy: "serve the icon over HTTPS, or put it into a `data:` URI",
+        ..Rule::DEFAULT
+    },
 ];
 
 /// A violation for the first that is wrong, which tells of the others.
@@ -165,15 +194,63 @@ fn mime_types_are_valid(conversation: &ConversationView<'_>) -> Judgment {
     first_of(&wrong, seen, "the server names no MIME type")
 }
 
-/// Of listed resources, of contents, and of blocks; not in what tools give as structured content or as text.
+/// Listed resources, contents, and blocks; not what tools give as structured content or as text.
+fn described(result: &Value) -> impl Iterator<Item = &Value> {
+    const LISTS: [&str; 5] = ["resources", "resourceTemplates", "contents", "content", "messages"];
+    let items = LISTS.into_iter().filter_map(move |key| result.get(key)?.as_array()).flatten();
+    items.flat_map(|item| [Some(item), item.get("resource"), item.get("content")].into_iter().flatten())
+}
+
 fn media_types<'c>(result: &'c Value, found: &mut Vec<&'c str>) {
-    let own = |item: &'c Value| item.get("mimeType").and_then(Value::as_str);
-    for key in ["resources", "resourceTemplates", "contents", "content", "messages"] {
-        for item in result.get(key).and_then(Value::as_array).into_iter().flatten() {
-            found.extend(own(item));
-            found.extend(["resource", "content"].iter().filter_map(|key| item.get(key)).filter_map(own));
+    found.extend(described(result).filter_map(|item| item.get("mimeType")?.as_str()));
+}
+
+fn dates_are_iso_8601(conversation: &ConversationView<'_>) -> Judgment {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for server_message in messages(conversation) {
+        let described = server_message.value.get("result").into_iter().flat_map(described);
+        for date in described.filter_map(|item| item.pointer("/annotations/lastModified")?.as_str()) {
+            seen += 1;
+            if !is_iso_8601(date) {
+                wrong.push((format!("`lastModified` is `{}`", excerpt(date)), server_message.frame));
+            }
         }
     }
+    first_of(&wrong, seen, "nothing has a `lastModified`")
+}
+
+/// A year and a month may stand alone.
+fn is_iso_8601(text: &str) -> bool {
+    let is_digit = |(at, byte): (usize, u8)| if at == 4 { byte == b'-' } else { byte.is_ascii_digit() };
+    let is_reduced = matches!(text.len(), 4 | 7) && text.bytes().enumerate().all(is_digit);
+    is_reduced
+        || text.parse::<jiff::Timestamp>().is_ok()
+        || text.parse::<jiff::civil::DateTime>().is_ok()
+        || text.parse::<jiff::civil::Date>().is_ok()
+}
+
+fn icons_are_loadable(conversation: &ConversationView<'_>) -> Judgment {
+    const LOADABLE: [&str; 3] = ["https", "http", "data"];
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for server_message in messages(conversation) {
+        for source in server_message.value.get("result").into_iter().flat_map(icons) {
+            seen += 1;
+            // One without a scheme is told by its shape.
+            let is_loadable = |scheme: &str| LOADABLE.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+            if source.split_once(':').is_some_and(|(scheme, _)| !is_loadable(scheme)) {
+                wrong.push((format!("an icon has the URI `{}`", excerpt(source)), server_message.frame));
+            }
+        }
+    }
+    first_of(&wrong, seen, "nothing has an icon")
+}
+
+/// The icons of a server, and of what it lists or refers to.
+fn icons(result: &Value) -> impl Iterator<Item = &str> {
+    let server = [result.get("serverInfo"), result.pointer("/_meta/io.modelcontextprotocol~1serverInfo")].into_iter().flatten();
+    let listed = ["tools", "prompts"].into_iter().filter_map(move |key| result.get(key)?.as_array()).flatten();
+    let all = server.chain(listed).chain(described(result)).filter_map(|owner| owner.get("icons")?.as_array()).flatten();
+    all.filter_map(|icon| icon.get("src")?.as_str())
 }
 
 fn is_media_type(text: &str) -> bool {
@@ -196,6 +273,12 @@ mod tests {
         }
         for bad in ["a b", "-a", "a_", "1a.b/c", "a../c", "/c", "a/b/c", "a-/c", "é"] {
             assert!(!is_key(bad), "{bad}");
+        }
+        for good in ["2025-01-12T15:00:58Z", "2025-01-12T15:00:58.123+02:00", "2025-01-12T15:00:58", "2025-01-12", "2025-01", "2025"] {
+            assert!(is_iso_8601(good), "{good}");
+        }
+        for bad in ["yesterday", "2026-13-45", "12.01.2025", "Sun, 12 Jan 2025 15:00:58 GMT", "1736694058", "202a", ""] {
+            assert!(!is_iso_8601(bad), "{bad}");
         }
         for good in ["image/png", "text/plain; charset=utf-8", "application/vnd.api+json", "text/html;profile=mcp-app"] {
             assert!(is_media_type(good), "{good}");

@@ -135,6 +135,18 @@ pub(super) fn foreign_references(schema: &Value) -> BTreeSet<String> {
     found.into_iter().filter(|reference| !is_bundled(reference)).collect()
 }
 
+/// Where an `enum` has no values: ` in NAME` for each property, or nothing for what is elsewhere.
+pub(super) fn empty_enums(schema: &Value) -> Vec<String> {
+    let has_empty = |schema: &Value| {
+        let mut found = false;
+        walk(schema, 0, &mut |object, _| found |= object.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty));
+        found
+    };
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let named: Vec<String> = properties.filter(|(_, inner)| has_empty(inner)).map(|(name, _)| format!(" in `{}`", excerpt(name))).collect();
+    if named.is_empty() && has_empty(schema) { vec![String::new()] } else { named }
+}
+
 /// Names in `required` that are not among the properties, with the place of the schema.
 pub(super) fn undeclared(schema: &Value) -> Vec<String> {
     let mut search = Search { root: schema, left: MOST_STEPS, found: Vec::new() };
@@ -315,6 +327,15 @@ mod tests {
         check(json!({ "properties": { "a": { "$ref": "#/$defs/a%20b~1c" } }, "$defs": { "a b/c": {} } }), "");
         check(json!({ "properties": { "a": { "$ref": "#here" }, "b": { "$anchor": "here" } } }), "");
         check(json!({ "properties": { "$ref": { "type": "string" } }, "default": { "$ref": "#/none" } }), "");
+    }
+
+    #[test]
+    fn enums_without_values_are_found() {
+        let check = |schema: Value, expected: &[&str]| assert_eq!(empty_enums(&schema), expected, "{schema}");
+        check(json!({ "properties": { "a": { "enum": ["x"] }, "enum": { "type": "array" } } }), &[]);
+        check(json!({ "properties": { "a": { "enum": [] }, "b": { "items": { "enum": [] } } } }), &[" in `a`", " in `b`"]);
+        check(json!({ "$defs": { "a": { "enum": [] } } }), &[""]);
+        check(json!({ "properties": { "a": { "default": { "enum": [] } } } }), &[]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::ConversationView;
 use super::flaws::{Flaw, each_tool, name_of, told};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
-use super::tool_schema::{foreign_references, invalid_schema, undeclared, unfit_defaults};
+use super::tool_schema::{empty_enums, foreign_references, invalid_schema, undeclared, unfit_defaults};
 use mcproof_analysis::json_schema::{TooCostly, explodes};
 use mcproof_analysis::texts::{control_character, hidden_character};
 use mcproof_protocol::Revision;
@@ -170,6 +170,20 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
     Rule {
+        id: "tool-enum-has-values",
+        area: Area::Tools,
+        requirement: "an `enum` in a tool's schemas has at least one value",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "https://json-schema.org/draft/2020-12/json-schema-validation#section-6.1.2",
+        }],
+        judge: Judge::Together(|all| each_tool(all, chooses_from_nothing)),
+        why: "no value is valid there, and several model vendors refuse such a schema, and with it all tools",
+        remedy: "leave `enum` out where there is nothing to choose from, or do not list the tool",
+        ..Rule::DEFAULT
+    },
+    Rule {
         id: "tool-defaults-match-schema",
         area: Area::Tools,
         requirement: "a `default` is valid in its own schema",
@@ -302,6 +316,13 @@ fn requires_unknown(tool: &Value) -> Vec<String> {
         .flat_map(|(key, schema)| {
             undeclared(schema).into_iter().map(move |name| format!("`{key}` requires {name} but does not declare it"))
         })
+        .collect()
+}
+
+fn chooses_from_nothing(tool: &Value) -> Vec<String> {
+    let schemas = ["inputSchema", "outputSchema"].into_iter().filter_map(|key| Some((key, schema_of(tool, key)?)));
+    schemas
+        .flat_map(|(key, schema)| empty_enums(schema).into_iter().map(move |place| format!("`{key}` has an empty `enum`{place}")))
         .collect()
 }
 

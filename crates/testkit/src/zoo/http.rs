@@ -269,6 +269,18 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "notification-gets-line-end",
+        "answers notifications with 202 and a line end",
+        "http-notification-response-is-empty",
+        HTTP,
+        BOTH,
+        Deviation::Response(|_, response| {
+            if response.status == 202 {
+                response.body = Body::Bytes(b"\n".to_vec());
+            }
+        }),
+    ),
+    broken_server(
         "get-gets-404",
         "answers a GET with 404",
         "http-get-opens-stream-or-405",

@@ -347,6 +347,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Catalogue(|all| all.resources[1]["mimeType"] = json!("png")),
     ),
     broken_server(
+        "modified-yesterday",
+        "says in words when a resource was modified",
+        "last-modified-is-iso-8601",
+        ALL,
+        BOTH,
+        Deviation::Catalogue(|all| all.resources[1]["annotations"] = json!({ "lastModified": "yesterday" })),
+    ),
+    broken_server(
         "error-code-undefined",
         "refuses with a code that the specification keeps for itself",
         "error-code-is-defined-in-revision",

@@ -148,6 +148,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "icon-is-script",
+        "has a script for an icon",
+        "icon-uri-is-loadable",
+        ALL,
+        BOTH,
+        Deviation::Catalogue(|all| all.tool_mut("draw")["icons"] = json!([{ "src": "javascript:alert(1)" }])),
+    ),
+    broken_server(
+        "enum-empty",
+        "leaves no value to choose from for an argument",
+        "tool-enum-has-values",
+        ALL,
+        BOTH,
+        Deviation::Catalogue(|all| all.tool_mut("discard_notes")["inputSchema"]["properties"]["of"] = json!({ "enum": [] })),
+    ),
+    broken_server(
         "default-misfits",
         "has a default that breaks its own schema",
         "tool-defaults-match-schema",
