@@ -31,6 +31,7 @@ pub use template::{Templates, VARIABLES};
 pub use webhook::{SIGNATURE_HEADER, signature};
 
 use crate::config::{ChannelSpec, Secret};
+use crate::store::operations::hash;
 use serde_json::Value;
 use url::Url;
 
@@ -130,6 +131,30 @@ impl ChannelSpec {
             Self::GrafanaOncall { .. } => "grafana_oncall",
             Self::SplunkOncall { .. } => "splunk_oncall",
         }
+    }
+
+    /// Where it leads, whatever it is called and however it is signed: as a hash, because addresses are secrets.
+    pub(crate) fn destination(&self) -> String {
+        let parts: Vec<&str> = match self {
+            Self::PagerDuty { routing_key, url, .. } => vec![url.as_str(), routing_key.expose()],
+            Self::Jira { url, api_key } => vec![url.as_str(), api_key.expose()],
+            Self::Alertmanager { url }
+            | Self::Slack { url, .. }
+            | Self::Discord { url }
+            | Self::Teams { url }
+            | Self::Webhook { url, .. }
+            | Self::GoogleChat { url }
+            | Self::Webex { url }
+            | Self::GrafanaOncall { url }
+            | Self::SplunkOncall { url } => vec![url.expose()],
+            Self::Smtp { url, to, .. } => std::iter::once(url.expose()).chain(to.iter().map(String::as_str)).collect(),
+            Self::Ntfy { url, topic: place, .. } | Self::Telegram { url, chat: place, .. } | Self::Matrix { url, room: place, .. } => {
+                vec![url.as_str(), place.as_str()]
+            }
+            Self::Pushover { url, user, .. } => vec![url.as_str(), user.expose()],
+            Self::IncidentIo { url, .. } => vec![url.as_str()],
+        };
+        hash(&format!("{} {}", self.service(), parts.join(" ")))
     }
 
     /// Whether it keeps an alert open until it is told that all is well again, by a key. What may have reached it has to be

@@ -13,7 +13,7 @@ use crate::config::{ChannelSpec, Config};
 use crate::incident::{Class, Severity};
 use crate::maintenance::{self, Planned};
 use crate::moment::Moment;
-use crate::store::outbox::{LeasedDelivery, Rows, Unacknowledged};
+use crate::store::outbox::{LeasedDelivery, Rows, Taker, Unacknowledged};
 use crate::store::read::IncidentRow;
 use crate::store::{Store, incidents};
 use crate::worker::Plan;
@@ -143,11 +143,11 @@ impl Notifier {
             return Ok(None);
         };
         let config = self.config();
-        let known = config.channels.get(channel);
+        let (channel, known) = leading_to(&config, channel, row.wanted_destination());
         let outcome = match (known, self.lines.enter(channel)) {
             (Some(spec), Some(line)) => {
                 let connecting = Instant::now();
-                let outcome = self.deliver(row, spec, begin, began).await;
+                let outcome = self.deliver(row, channel, spec, begin, began).await;
                 match &outcome {
                     Err(DeliveryFailure::Passing { .. }) => line.leave(connecting.elapsed() >= self.delivery_client.slow()),
                     // It was not tried.
@@ -182,7 +182,9 @@ impl Notifier {
                 let begins = matches!(row.kind, Kind::Trigger | Kind::Update | Kind::Escalation);
                 let repeats = row.repeats || (begins && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
                 let again = repeats.then(|| now + REPEATED_EVERY);
-                let is_ours = self.store.mark_delivered(row, channel, &said, now, again, &left).await?;
+                let destination = known.map(ChannelSpec::destination);
+                let taker = Taker { by: channel, destination: destination.as_deref(), said: &said };
+                let is_ours = self.store.mark_delivered(row, taker, now, again, &left).await?;
                 Ok(report(Ok(said)).filter(|_| is_ours))
             }
             // Somebody else has it, or will have it.
@@ -195,8 +197,15 @@ impl Notifier {
         }
     }
 
-    async fn deliver(&self, row: &LeasedDelivery, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, DeliveryFailure> {
-        let mut message = self.message(row, begin, begin + began.elapsed());
+    async fn deliver(
+        &self,
+        row: &LeasedDelivery,
+        channel: &str,
+        spec: &ChannelSpec,
+        begin: Moment,
+        began: Instant,
+    ) -> Result<String, DeliveryFailure> {
+        let mut message = self.message(row, channel, begin, begin + began.elapsed());
         if matches!(row.kind, Kind::Reminder | Kind::Escalation) {
             // Without it people are told what was so when it began, and that is better than nothing.
             let _ = match message.class {
@@ -235,7 +244,13 @@ impl Notifier {
             return self.store.give_up(row, &why, now).await.map(drop);
         }
         let tried_since = row.tried_since.unwrap_or(now);
-        let route = self.widened(row);
+        let route = match (kind, spec) {
+            (Kind::Resolve, None) => match self.end_as_routed_now(row, now).await? {
+                Some(route) => route,
+                None => return self.store.give_up(row, "its channel is gone, and the others are told", now).await.map(drop),
+            },
+            _ => self.widened(row),
+        };
         let tried = Tried { kind, created, channels: route.len(), hop, attempts, tried_since, patience: self.patience };
         let retry = match after(&tried, delivery_failure, now) {
             Next::GiveUp => return self.store.give_up(row, why, now).await.map(drop),
@@ -268,6 +283,25 @@ impl Notifier {
             route.extend(others);
         }
         route
+    }
+
+    /// The route of an end whose channel is gone: those that would be told of the incident now take its place. Nothing if they are told of
+    /// this end anyway.
+    async fn end_as_routed_now(&self, row: &LeasedDelivery, now: Moment) -> Result<Option<Vec<String>>, sqlx::Error> {
+        let incident = &row.incident;
+        let tags = match incident.class {
+            Class::Group => incident.detail.tags.clone(),
+            // Of a storm, and of what is monitored no longer, there are none.
+            _ => self.store.target(&incident.subject).await.ok().flatten().map(|target| target.tags).unwrap_or_default(),
+        };
+        let config = self.config();
+        let routed = config.next_route(incident.severity, &tags, now).map_or(&[][..], |(route, _)| route.channels.as_slice());
+        let told = self.store.other_ends(row).await?;
+        let new: Vec<&String> = routed.iter().filter(|channel| !told.contains(channel) && !row.route.contains(channel)).collect();
+        if new.is_empty() && routed.iter().any(|channel| told.contains(channel)) {
+            return Ok(None);
+        }
+        Ok(Some(row.route.iter().chain(new).cloned().collect()))
     }
 
     /// Reminds of what nobody has acknowledged. Gives when the next reminder is due.
@@ -355,7 +389,7 @@ impl Notifier {
         Arc::clone(&self.plan.borrow().config)
     }
 
-    fn message(&self, row: &LeasedDelivery, known_at: Moment, now: Moment) -> Message {
+    fn message(&self, row: &LeasedDelivery, channel: &str, known_at: Moment, now: Moment) -> Message {
         let incident = row.incident.clone();
         Message {
             id: row.id.clone(),
@@ -371,14 +405,30 @@ impl Notifier {
             acknowledged_by: incident.acknowledged_by,
             evidence: incident.evidence,
             public_url: self.config().public_url.clone(),
-            templates: row.channel().and_then(|channel| self.config().templates.get(channel).cloned()),
+            templates: self.config().templates.get(channel).cloned(),
             known_at,
             now,
         }
     }
 }
 
+/// The channel that leads to this place, whatever it is called by now; else, or if that is not known, the one of this name.
+fn leading_to<'c>(config: &'c Config, name: &'c str, destination: Option<&str>) -> (&'c str, Option<&'c ChannelSpec>) {
+    let of_name = config.channels.get(name);
+    let Some(destination) = destination else { return (name, of_name) };
+    if of_name.is_some_and(|spec| spec.destination() == destination) {
+        return (name, of_name);
+    }
+    let found = config.channels.iter().find(|(_, spec)| spec.destination() == destination);
+    found.map_or((name, of_name), |(name, spec)| (name.as_str(), Some(spec)))
+}
+
 impl LeasedDelivery {
+    /// Where the channel led whose turn it is, if that is known.
+    fn wanted_destination(&self) -> Option<&str> {
+        self.destination.as_deref().filter(|_| self.channel() == self.route.first().map(String::as_str))
+    }
+
     /// Whose turn it is.
     fn channel(&self) -> Option<&str> {
         let count = i64::try_from(self.route.len()).ok().filter(|count| *count > 0)?;

@@ -40,6 +40,8 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_message_is_told_once_and_in_its_order,
     a_failure_that_may_pass_is_tried_again_under_the_same_key,
     the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_begin_went,
+    an_end_goes_where_its_begin_went_whatever_that_is_called_now,
+    an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now,
     a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up,
     alerts_that_may_be_open_somewhere_are_closed_there_too,
     ways_of_one_incident_do_not_wait_for_each_other,
@@ -118,6 +120,13 @@ impl World {
                          VALUES ($1, 'shop', 'availability', 'page', 'shop is down', '{\"message\":\"connection refused\"}', $2, $2, 'ev-1')";
         sqlx::query(statement).bind(INCIDENT).bind(BEGIN.0).execute(&world.rows).await.unwrap();
         world
+    }
+
+    /// The file is another one now.
+    fn configure(&mut self, config: &str) {
+        let loaded = load("w.yaml", config, Path::new("/"), &Environment::default()).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+        let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(loaded.config), targets: BTreeMap::new() }));
+        self.notifier = Notifier::new(self.store.clone(), plan, DeliveryClient::new(Network::default()));
     }
 
     /// Writes what is to be told.
@@ -251,6 +260,48 @@ async fn the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_b
     world.write(Kind::Resolve, &["pager", "chat"]).await;
     world.settle().await;
     assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned(), "resolve".to_owned()], 0));
+}
+
+async fn an_end_goes_where_its_begin_went_whatever_that_is_called_now(address: String) {
+    let (pager, chat) = (Receiver::http().await, Receiver::http().await);
+    let mut world = World::new(&address, &hooks(&[("oncall", &pager), ("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["oncall"]).await;
+    world.settle().await;
+    // The names are exchanged, and another one is told of it.
+    world.configure(&hooks(&[("chat", &pager), ("oncall", &chat)]));
+    world.write(Kind::Update, &["oncall"]).await;
+    world.settle().await;
+    // One has another name.
+    world.configure(&hooks(&[("duty", &pager), ("oncall", &chat)]));
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
+    world.settle().await;
+    world.write(Kind::Resolve, &["oncall"]).await;
+    world.settle().await;
+    assert_eq!(kinds(&pager), ["trigger", "acknowledge", "resolve"]);
+    assert_eq!(kinds(&chat), ["update", "acknowledge", "resolve"]);
+    assert_eq!(world.open().await, 0);
+}
+
+async fn an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now(address: String) {
+    let (pager, chat, mail) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
+    let mut world = World::new(&address, &hooks(&[("oncall", &pager)])).await;
+    world.write(Kind::Trigger, &["oncall"]).await;
+    world.settle().await;
+    world.configure(&format!("{}routes: [{{ channels: [mail, chat] }}]\n", hooks(&[("mail", &mail), ("chat", &chat)])));
+    world.write(Kind::Resolve, &["oncall"]).await;
+    world.settle().await;
+    assert_eq!((kinds(&pager), kinds(&mail)), (vec!["trigger".to_owned()], vec!["resolve".to_owned()]));
+    assert_eq!((chat.heard().len(), world.open().await), (0, 0));
+    assert!(world.events().await.iter().any(|event| event.contains("unknown channel `oncall`") && event.ends_with("trying mail")));
+    // Whoever is told anyway is told once.
+    let mut world = World::new(&address, &hooks(&[("oncall", &pager), ("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["oncall"]).await;
+    world.write(Kind::Update, &["chat"]).await;
+    world.settle().await;
+    world.configure(&format!("{}routes: [{{ channels: chat }}]\n", hooks(&[("chat", &chat)])));
+    world.write(Kind::Resolve, &["oncall"]).await;
+    world.settle().await;
+    assert_eq!((kinds(&chat), world.open().await), (vec!["update".to_owned(), "resolve".to_owned()], 0));
 }
 
 /// Many messages wait for a channel that does not respond: one of them finds out whether it does again, and a page goes before all of

@@ -6,10 +6,10 @@ use sqlx::{Any, Executor as _, Transaction};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// The version of the tables, as the store itself says it.
-pub(super) const VERSION: i64 = 8;
+pub(super) const VERSION: i64 = 9;
 
 /// What makes each version of the one before it: tables that are new come with it from the schema, as they are in the latest version.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step {
         changes: &[
             ("api_token", "ALTER TABLE api_token RENAME COLUMN scope TO role"),
@@ -30,6 +30,7 @@ const STEPS: [Step; 7] = [
         ],
         tables: &[],
     },
+    Step { changes: &[("outbox", "ALTER TABLE outbox ADD COLUMN destination TEXT")], tables: &[] },
 ];
 
 struct Step {

@@ -41,6 +41,19 @@ pub(crate) struct LeasedDelivery {
     pub(crate) tried_since: Option<Moment>,
     /// Addresses; only of a mail that others have.
     pub(crate) recipients: Option<Vec<String>>,
+    /// Where the first of the route led when it was told, if that is known.
+    pub(crate) destination: Option<String>,
+}
+
+/// Who has taken a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taker<'a> {
+    /// The name of the channel.
+    pub(crate) by: &'a str,
+    /// Where it leads.
+    pub(crate) destination: Option<&'a str>,
+    /// What it said.
+    pub(crate) said: &'a str,
 }
 
 /// When a row is tried again, and where.
@@ -149,7 +162,7 @@ impl Rows {
 }
 
 const COLUMNS: &str = "outbox.id, outbox.incident, outbox.kind, outbox.route, outbox.hop, outbox.created, outbox.epoch, \
-    outbox.attempts, outbox.tried_since, outbox.recipients";
+    outbox.attempts, outbox.tried_since, outbox.recipients, outbox.destination";
 
 impl Store {
     /// Leases what is due and not blocked, at most one row of each incident.
@@ -207,12 +220,13 @@ impl Store {
     pub(crate) async fn mark_delivered(
         &self,
         row: &LeasedDelivery,
-        by: &str,
-        said: &str,
+        taker: Taker<'_>,
         now: Moment,
         again: Option<Moment>,
         left: &[String],
     ) -> Result<bool, sqlx::Error> {
+        let Taker { by, destination, said } = taker;
+        let destination = destination.map(str::to_owned);
         let mut transaction = self.begin().await?;
         if row.repeats {
             let statement = "UPDATE outbox SET due = $1, lease_until = 0, attempts = 0, hop = 0, tried_since = NULL, last_error = NULL \
@@ -222,15 +236,15 @@ impl Store {
             transaction.commit().await?;
             return Ok(is_ours);
         }
-        let statement = "UPDATE outbox SET delivered = $1, delivered_by = $2, lease_until = 0, attempts = attempts + 1, last_error = NULL \
-                         WHERE id = $3 AND epoch = $4 AND delivered IS NULL";
-        let query = sqlx::query(statement).bind(now.0).bind(by).bind(&row.id).bind(row.epoch);
+        let statement = "UPDATE outbox SET delivered = $1, delivered_by = $2, destination = $5, lease_until = 0, attempts = attempts + 1, \
+                         last_error = NULL WHERE id = $3 AND epoch = $4 AND delivered IS NULL";
+        let query = sqlx::query(statement).bind(now.0).bind(by).bind(&row.id).bind(row.epoch).bind(destination.clone());
         if query.execute(&mut *transaction).await?.rows_affected() == 0 {
             return Ok(false);
         }
         note(&mut transaction, &row.incident.id, now, "sent", &format!("{} by {by}: {said}", row.kind)).await?;
         if let Some(again) = again {
-            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, delivered) SELECT $1, $2, $3, $4, $5, $6, $5 \
+            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, delivered, destination) SELECT $1, $2, $3, $4, $5, $6, $5, $7 \
                              WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE incident = $2 AND kind = $3 AND route = $4) \
                              ON CONFLICT DO NOTHING";
             sqlx::query(statement)
@@ -240,12 +254,13 @@ impl Store {
                 .bind(in_json(&[by]))
                 .bind(now.0)
                 .bind(again.0)
+                .bind(destination.clone())
                 .execute(&mut *transaction)
                 .await?;
         }
         if !left.is_empty() {
-            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, attempts, tried_since, recipients) \
-                             VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8) ON CONFLICT DO NOTHING";
+            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, attempts, tried_since, recipients, destination) \
+                             VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9) ON CONFLICT DO NOTHING";
             sqlx::query(statement)
                 .bind(ids::derived(now, &[&row.id, "recipients"]))
                 .bind(&row.incident.id)
@@ -255,6 +270,7 @@ impl Store {
                 .bind((now + RECIPIENTS_REST).0)
                 .bind(now.0)
                 .bind(serde_json::to_string(left).expect("addresses are text"))
+                .bind(destination)
                 .execute(&mut *transaction)
                 .await?;
         }
@@ -312,35 +328,50 @@ impl Store {
     /// told then. The row itself is freed for the first of them. False if nobody was told.
     pub(crate) async fn spread_resolve(&self, row: &LeasedDelivery, now: Moment) -> Result<bool, sqlx::Error> {
         let mut transaction = self.begin().await?;
-        let told = "SELECT delivered_by FROM outbox WHERE incident = $1 AND delivered_by IS NOT NULL ORDER BY delivered, id";
-        let told: Vec<String> = sqlx::query_scalar(told).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
+        let told = "SELECT delivered_by, destination FROM outbox WHERE incident = $1 AND delivered_by IS NOT NULL ORDER BY delivered, id";
+        let told: Vec<(String, Option<String>)> = sqlx::query_as(told).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
         let unsure = "SELECT text FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' ORDER BY at, text";
         let unsure: Vec<String> = sqlx::query_scalar(unsure).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
-        let mut channels: Vec<String> = Vec::new();
-        for channel in told.into_iter().chain(unsure) {
-            if !channels.contains(&channel) {
-                channels.push(channel);
+        let mut channels: Vec<(String, Option<String>)> = Vec::new();
+        for (channel, destination) in told.into_iter().chain(unsure.into_iter().map(|channel| (channel, None))) {
+            // One place may have had two names, and one name two places.
+            let is_same = |(name, place): &(String, Option<String>)| match (place, &destination) {
+                (Some(place), Some(destination)) => place == destination,
+                _ => *name == channel,
+            };
+            if !channels.iter().any(is_same) {
+                channels.push((channel, destination));
             }
         }
-        let Some((first, others)) = channels.split_first() else { return Ok(false) };
-        let statement = "UPDATE outbox SET route = $1, hop = 0, tried_since = $2, lease_until = 0 WHERE id = $3 AND epoch = $4";
-        let query = sqlx::query(statement).bind(in_json(&[first])).bind(now.0).bind(&row.id).bind(row.epoch);
+        let Some(((first, destination), others)) = channels.split_first() else { return Ok(false) };
+        let statement =
+            "UPDATE outbox SET route = $1, hop = 0, tried_since = $2, lease_until = 0, destination = $5 WHERE id = $3 AND epoch = $4";
+        let query = sqlx::query(statement).bind(in_json(&[first])).bind(now.0).bind(&row.id).bind(row.epoch).bind(destination.clone());
         if query.execute(&mut *transaction).await?.rows_affected() > 0 {
-            for channel in others {
-                let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, tried_since) VALUES ($1, $2, 'resolve', $3, $4, $5, $5) \
-                                 ON CONFLICT DO NOTHING";
+            for (channel, destination) in others {
+                let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, tried_since, destination) \
+                                 VALUES ($1, $2, 'resolve', $3, $4, $5, $5, $6) ON CONFLICT DO NOTHING";
+                let place = destination.as_deref().unwrap_or_default();
                 sqlx::query(statement)
-                    .bind(ids::derived(row.created, &[&row.incident.id, "resolve", channel]))
+                    .bind(ids::derived(row.created, &[&row.incident.id, "resolve", channel, place]))
                     .bind(&row.incident.id)
                     .bind(in_json(&[channel]))
                     .bind(row.created.0)
                     .bind(now.0)
+                    .bind(destination.clone())
                     .execute(&mut *transaction)
                     .await?;
             }
         }
         transaction.commit().await?;
         Ok(true)
+    }
+
+    /// The first channels of the other ends of its incident: they are told anyway.
+    pub(crate) async fn other_ends(&self, row: &LeasedDelivery) -> Result<Vec<String>, sqlx::Error> {
+        let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'resolve' AND id <> $2";
+        let rows = sqlx::query(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&self.pool).await?;
+        rows.iter().map(first_of_route).collect()
     }
 
     /// What was to be told meanwhile is not told after the end.
@@ -369,8 +400,9 @@ impl Store {
 
     /// Tells everybody who was told of an incident that somebody has acknowledged it; once more if that had to be done again.
     pub(crate) async fn tell_acknowledged(&self, now: Moment) -> Result<(), sqlx::Error> {
-        let statement = "SELECT DISTINCT incident.id AS incident, incident.acknowledged AS acknowledged, outbox.delivered_by AS channel \
-                         FROM incident JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
+        let statement = "SELECT DISTINCT incident.id AS incident, incident.acknowledged AS acknowledged, outbox.delivered_by AS channel, \
+                         outbox.destination AS destination FROM incident \
+                         JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
                          WHERE incident.acknowledged IS NOT NULL AND incident.resolved IS NULL AND NOT EXISTS \
                          (SELECT 1 FROM outbox told WHERE told.incident = incident.id AND told.kind = 'acknowledge' \
                          AND told.created >= incident.acknowledged)";
@@ -379,17 +411,24 @@ impl Store {
             return Ok(());
         }
         let mut transaction = self.begin().await?;
+        let mut places: BTreeSet<(String, String)> = BTreeSet::new();
         for row in rows {
             let (incident, channel): (String, String) = (row.try_get("incident")?, row.try_get("channel")?);
+            let destination: Option<String> = row.try_get("destination")?;
+            // One place may have had two names, and one name two places.
+            if destination.as_ref().is_some_and(|place| !places.insert((incident.clone(), place.clone()))) {
+                continue;
+            }
             let acknowledged = Moment(row.try_get("acknowledged")?);
             // It may have been acknowledged after this pass began.
             let created = now.max(acknowledged);
-            let id = ids::derived(created, &[&incident, "acknowledge", &channel]);
-            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) SELECT $1, $2, 'acknowledge', $3, $4, $4 \
+            let id = ids::derived(created, &[&incident, "acknowledge", &channel, destination.as_deref().unwrap_or_default()]);
+            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, destination) \
+                             SELECT $1, $2, 'acknowledge', $3, $4, $4, $6 \
                              WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE incident = $2 AND kind = 'acknowledge' AND route = $3 \
-                             AND created >= $5)";
+                             AND COALESCE(destination, '') = COALESCE($6, '') AND created >= $5)";
             let query = sqlx::query(statement).bind(id).bind(&incident).bind(in_json(&[&channel])).bind(created.0);
-            query.bind(acknowledged.0).execute(&mut *transaction).await?;
+            query.bind(acknowledged.0).bind(destination).execute(&mut *transaction).await?;
         }
         transaction.commit().await
     }
@@ -542,5 +581,6 @@ fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<LeasedDelivery, sql
         attempts: row.try_get("attempts")?,
         tried_since: row.try_get::<Option<i64>, _>("tried_since")?.map(Moment),
         recipients: row.try_get::<Option<String>, _>("recipients")?.map(|list| serde_json::from_str(&list).unwrap_or_default()),
+        destination: row.try_get("destination")?,
     })
 }

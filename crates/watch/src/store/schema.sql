@@ -169,7 +169,10 @@ CREATE TABLE outbox (
     delivered_by TEXT,
     last_error TEXT,
     -- The rest of a mail that some of its recipients have: the addresses of those who do not, as a JSON array.
-    recipients TEXT
+    recipients TEXT,
+    -- The SHA-256 of where the channel led that took it, or of where the first of the route led when it was told: it may have another name
+    -- by now.
+    destination TEXT
 );
 CREATE INDEX outbox_open ON outbox (due) WHERE delivered IS NULL;
 -- Sent again and again while their incident is open; they count as delivered.
