@@ -6,7 +6,7 @@
 mod processes;
 
 use mcproof_record::FrameBody;
-use mcproof_trace::{Trace, TraceLine};
+use mcproof_trace::{MarkBody, Trace, TraceLine};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use processes::until;
@@ -15,7 +15,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
 
@@ -317,6 +317,34 @@ fn findings_fail_the_proxy_where_that_was_requested() {
     assert!(said.contains("stdio-only-messages-on-stdout"), "{said}");
     let nothing = judged(b"\n");
     assert_eq!(nothing.status.code(), Some(1), "{}", String::from_utf8_lossy(&nothing.stderr));
+}
+
+#[test]
+fn findings_are_in_the_trace_and_on_stderr_when_they_happen() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("a.mcptrace");
+    let script = "echo hello; read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"a\",\"version\":\"1\"}}}'; exec cat >&2";
+    let request = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    for (flags, is_judged) in [(&["--fail-on", "error"][..], true), (&[][..], false)] {
+        let words = [&[MCPROOF, "proxy", "--trace", trace.to_str().unwrap()], flags, &["--", "sh", "-c", script]].concat();
+        let (child, mut stdin) = start(&words.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        stdin.write_all(&[&request[..], b"\n"].concat()).unwrap();
+        let is_finding = |line: TraceLine| match line {
+            TraceLine::Mark(mark) => matches!(mark.body, MarkBody::Finding { rule, .. } if rule == "stdio-only-messages-on-stdout"),
+            _ => false,
+        };
+        let began = Instant::now();
+        // While the session goes on.
+        while !Trace::open(&trace).is_ok_and(|lines| lines.filter_map(Result::ok).any(is_finding)) {
+            assert!(began.elapsed() < Duration::from_secs(60), "no finding is in the trace");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = said.matches("a line on stdout is not a message").count();
+        assert_eq!((output.status.code(), told), (Some(i32::from(is_judged)), usize::from(is_judged)), "{said}");
+    }
 }
 
 /// A client that gets no response waits in vain, and no rule judges what did not come.

@@ -3,6 +3,7 @@
 mod bridge;
 mod install;
 mod judgment;
+mod live_judgment;
 mod recording;
 
 use crate::conversation::{self, Interrupts, Watching};

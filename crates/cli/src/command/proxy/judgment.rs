@@ -1,5 +1,6 @@
 //! Judges recorded traffic of a client that is not ours by the rules of `check`. What cannot be judged is never a pass.
 
+use super::live_judgment::Told;
 use crate::exit::Exit;
 use crate::{output, settings};
 use mcproof_client::transport::{DELAY_NOTE, FAULT_NOTE};
@@ -26,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Findings that are printed.
 const MOST_SHOWN: usize = 20;
 
-pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn) -> Exit {
+/// `told` was printed when it happened.
+pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn, told: &Told) -> Exit {
     let inconclusive = |why: &str| {
         tell(&Diagnostic::error("inconclusive", format!("the traffic was not judged: {why}")));
         Exit::Failed
@@ -71,12 +73,9 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
             }
             failed |= finding.severity >= if fail_on == FailOn::Error { Severity::Error } else { Severity::Warning };
             count += 1;
-            if shown < MOST_SHOWN {
+            if shown < MOST_SHOWN && !told.contains(&(result.rule.clone(), finding.message.clone())) {
                 shown += 1;
-                let new = if finding.severity == Severity::Error { Diagnostic::error } else { Diagnostic::warning };
-                tell(
-                    &new(&result.rule, finding.message.clone()).hint(format!("{}; see `mcproof explain {}`", finding.remedy, result.rule)),
-                );
+                tell_finding(&result.rule, finding);
             }
         }
     }
@@ -102,6 +101,12 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
         return inconclusive(&format!("{first}{also}"));
     }
     if failed { Exit::Failed } else { Exit::Passed }
+}
+
+/// Prints a finding.
+pub(super) fn tell_finding(rule: &str, finding: &Finding) {
+    let new = if finding.severity == Severity::Error { Diagnostic::error } else { Diagnostic::warning };
+    tell(&new(rule, finding.message.clone()).hint(format!("{}; see `mcproof explain {rule}`", finding.remedy)));
 }
 
 fn tell(diagnostic: &Diagnostic) {

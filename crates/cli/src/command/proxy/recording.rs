@@ -1,17 +1,18 @@
-//! What a proxy keeps: the trace, written while it happens, and the frames that are judged at the end. Knows no transports.
+//! What a proxy keeps: the trace, written and judged while it happens, and the frames that are judged at the end. Knows no transports.
 
 use super::judgment::{self, FailOn};
+use super::live_judgment::{LiveJudge, Told};
 use crate::conversation::{Watching, observer};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::recording::names_endpoint;
 use crate::{output, settings};
 use mcproof_client::{Tap, TapBounds};
-use mcproof_record::{Diagnostic, Direction, Frame, FrameBody, Transcript};
-use mcproof_report::{diagnostic, escape_line};
+use mcproof_record::{Diagnostic, Finding, Frame, Transcript};
+use mcproof_report::diagnostic;
 use mcproof_system::files;
 use mcproof_trace::calls::CallTracker;
-use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
+use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo, SessionKey, TraceWriter};
 use std::fs::{self, DirBuilder};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +52,8 @@ pub(super) struct Recording {
     watching: Watching,
     fail_on: FailOn,
     trace: Option<(TraceWriter, PathBuf)>,
+    /// Until it has finished.
+    judge: Mutex<Option<LiveJudge>>,
     sessions: Mutex<Vec<RecordedSession>>,
 }
 
@@ -83,7 +86,18 @@ impl Recording {
         }
         let what = SessionInfo { server, transport: recorded.transport.clone(), ..recorded.started.clone() };
         let (bounds, fail_on) = (recorded.bounds, recorded.fail_on);
-        Ok(Self { what, bounds, secrets, watching, fail_on, trace, sessions: Mutex::default() })
+        let writer = trace.as_ref().map(|(writer, _)| writer.clone());
+        let tell = move |mark: Mark, finding: &Finding| {
+            if let (true, MarkBody::Finding { rule, .. }) = (fail_on != FailOn::Never, &mark.body) {
+                judgment::tell_finding(rule, finding);
+            }
+            if let Some(writer) = &writer {
+                writer.mark(mark);
+            }
+        };
+        let has_reader = trace.is_some() || fail_on != FailOn::Never;
+        let judge = Mutex::new(has_reader.then(|| LiveJudge::start(what.transport.clone(), tell)).flatten());
+        Ok(Self { what, bounds, secrets, watching, fail_on, trace, judge, sessions: Mutex::default() })
     }
 
     /// Where the frames of another session go: ids and times are its own.
@@ -94,11 +108,8 @@ impl Recording {
         let key = writer.as_ref().map_or(SessionKey(number), |writer| writer.begin_session(self.what.clone()));
         let (tracker, is_sse) = (Arc::new(Mutex::new(CallTracker::new())), Arc::new(AtomicBool::new(false)));
         let (following, found_sse, shown) = (Arc::clone(&tracker), Arc::clone(&is_sse), observer(self.watching));
-        let strays = Mutex::new((self.fail_on != FailOn::Never).then(StrayLines::default));
+        let judged = lock(&self.judge).as_ref().map(|judge| judge.watcher(key));
         let observe = move |frame: &Frame| {
-            if let Some(strays) = &mut *lock(&strays) {
-                strays.look(frame);
-            }
             if let Some(writer) = &writer {
                 writer.frame(key, frame);
             }
@@ -106,6 +117,10 @@ impl Recording {
                 found_sse.store(true, Ordering::Relaxed);
             }
             lock(&following).feed(key, frame);
+            // After it is written: a finding comes later than its frame.
+            if let Some(judged) = &judged {
+                judged(frame);
+            }
             if let Some(shown) = &shown {
                 shown(frame);
             }
@@ -117,6 +132,7 @@ impl Recording {
 
     /// Completes the trace, and judges the traffic if that was requested.
     pub(super) fn finish(&self) -> Result<Exit, Failure> {
+        let told = lock(&self.judge).take().map_or_else(Told::new, LiveJudge::finish);
         let sessions = lock(&self.sessions);
         if let Some((writer, path)) = &self.trace {
             for RecordedSession { key, tracker, is_sse, .. } in &*sessions {
@@ -134,28 +150,8 @@ impl Recording {
             FailOn::Never => Ok(Exit::Passed),
             FailOn::Error | FailOn::Warning => {
                 let transcripts: Vec<Transcript> = sessions.iter().filter_map(|session| Some(session.tap.as_ref()?.transcript())).collect();
-                Ok(judgment::judge(&transcripts, &self.what.transport, self.fail_on))
+                Ok(judgment::judge(&transcripts, &self.what.transport, self.fail_on, &told))
             }
-        }
-    }
-}
-
-/// Tells at once of lines on stdout that are no messages: they are what breaks clients most often.
-#[derive(Default)]
-struct StrayLines(usize);
-
-/// Of more lines nobody learns more.
-const MOST_STRAYS: usize = 5;
-
-impl StrayLines {
-    fn look(&mut self, frame: &Frame) {
-        let (Direction::FromServer, FrameBody::Line { bytes, .. }) = (frame.direction, &frame.body) else { return };
-        if self.0 < MOST_STRAYS && serde_json::from_slice::<serde::de::IgnoredAny>(bytes.as_bytes()).is_err() {
-            self.0 += 1;
-            let text = escape_line(&bytes.to_text(), 100);
-            let warning =
-                Diagnostic::warning("stdio-only-messages-on-stdout", format!("server wrote a line to stdout that is not JSON: {text}"));
-            output::talk(&diagnostic::render(&warning.hint("write logs to stderr"), &settings::style()));
         }
     }
 }
