@@ -117,7 +117,7 @@ pub(crate) fn take(
     let outcome = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         let visits = visit_all(resolved, visitors, identity, effort, || shared.clone().unwrap_or_else(|| fresh_tap(resolved, watching)));
-        let reading = Status::new(watching).during("reading what the server offers", visits);
+        let reading = Status::new(watching).during("reading tools, prompts and resources", visits);
         interrupts.or_end(&resolved.options.guardian, reading).await.map_or_else(|exit| Ok(Err(exit)), |taken| taken.map(Ok))
     })?;
     if let (Some(recording), Some(tap)) = (recording, shared) {

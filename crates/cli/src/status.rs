@@ -36,7 +36,7 @@ impl Status {
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = sleep(SECOND) => self.show(&format!("{what}, {} s so far", began.elapsed().as_secs())),
+                () = sleep(SECOND) => self.show(&format!("{what} ({} s)", began.elapsed().as_secs())),
             }
         }
     }

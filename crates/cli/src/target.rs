@@ -50,7 +50,7 @@ pub(crate) struct TargetArgs {
     /// URL of the server, as TARGET
     #[arg(long, value_name = "URL", hide_short_help = true)]
     pub(crate) server_url: Option<String>,
-    /// Read server names from this file [default: the nearest .mcp.json, mcp.json or .vscode/mcp.json]
+    /// Read server names from this file [default: the nearest .mcp.json, mcp.json, .vscode/mcp.json or .cursor/mcp.json]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Transport: auto, stdio, http (Streamable HTTP) or sse (HTTP+SSE)

@@ -23,7 +23,9 @@ fn screen(folder: &Path) -> String {
 fn shows(files: &[(&str, &str)], lines: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
     }
     let screen = screen(folder.path());
     for line in lines {
@@ -35,8 +37,19 @@ fn shows(files: &[(&str, &str)], lines: &[&str]) {
 fn without_arguments_it_says_what_to_type_in_this_folder() {
     shows(&[], &["mcproof tools -- node server.js", "mcproof check -- mcproof demo shop"]);
     shows(&[("mcp.json", r#"{"mcpServers":{"shop":{"command":"true"}}}"#)], &["From mcp.json:", "mcproof tools shop", "mcproof init shop"]);
-    let package = r#"{"dependencies":{"@modelcontextprotocol/sdk":"1.29.0"},"bin":"dist/index.js"}"#;
-    shows(&[("package.json", package)], &["From package.json:", "mcproof check -- node dist/index.js"]);
+    shows(&[(".cursor/mcp.json", r#"{"mcpServers":{"shop":{"command":"true"}}}"#)], &["From .cursor/mcp.json:", "mcproof tools shop"]);
+    let package = r#"{"dependencies":{"@modelcontextprotocol/sdk":"1.29.0"},"bin":"dist/index.js","scripts":{"build":"tsc"}}"#;
+    let built = ["From package.json, once `npm run build` has made dist/index.js:", "mcproof check -- node dist/index.js"];
+    shows(&[("package.json", package)], &built);
+    // What `npm init` writes names a file that is not there.
+    let fresh = r#"{"dependencies":{"@modelcontextprotocol/sdk":"1"},"main":"index.js"}"#;
+    shows(&[("package.json", fresh)], &["mcproof tools -- node server.js"]);
+    shows(&[("requirements.txt", "mcp>=1\n"), ("server.py", "")], &["From requirements.txt:", "mcproof tools -- python server.py"]);
+    let project = r#"<Project><PackageReference Include="ModelContextProtocol" Version="1.0.0" /></Project>"#;
+    shows(&[("Shop.csproj", project)], &["From Shop.csproj:", "mcproof tools -- dotnet run --project Shop.csproj"]);
+    let pom = "<groupId>io.modelcontextprotocol.sdk</groupId>";
+    shows(&[("pom.xml", pom), ("target/shop-1.jar", "")], &["From pom.xml:", "mcproof tools -- java -jar target/shop-1.jar"]);
+    shows(&[("pom.xml", pom)], &["mcproof tools -- node server.js"]);
     let project = "[project]\nname = \"a\"\ndependencies = [\"fastmcp>=3\"]\n";
     shows(&[("pyproject.toml", project), ("server.py", "")], &["From pyproject.toml:", "mcproof tools -- python server.py"]);
     shows(&[("Cargo.toml", "[dependencies]\nrmcp = \"1\"\n")], &["mcproof tools -- cargo run --quiet"]);

@@ -242,6 +242,12 @@ fn nothing_is_overwritten_without_being_told_to() {
     assert_eq!(suite(folder.path()).1, "# edited\n");
     assert!(init_many(folder.path(), 1, &["--force"]).status.success());
     assert_eq!(suite(folder.path()).1, text, "the same server gives the same suite");
+    // A folder that cannot be written to is told before the server is started.
+    std::fs::write(folder.path().join("blocked"), "").unwrap();
+    let output = init_many(folder.path(), 1, &["--dir", "blocked/deep"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("choose another directory with --dir") && !said(&output).contains("exploring"), "{}", said(&output));
+    std::fs::remove_file(folder.path().join("blocked")).unwrap();
     // Another folder has nothing in the way.
     let output = init_many(folder.path(), 1, &["--dir", "other/place"]);
     assert!(output.status.success(), "{}", said(&output));

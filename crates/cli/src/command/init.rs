@@ -83,6 +83,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         refused.map_err(|refused| Failure::new(Exit::BadInput, refused))
     };
     permit(&arguments.dir)?;
+    // Exploring a server takes a while: what is in the way of the files is told before.
+    files::check_writable(&arguments.dir)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
     let interview =
         Exploration { calls: arguments.call.clone().unwrap_or_default(), timeout: resolved.timeout, paths: paths(&resolved.target) };
@@ -152,7 +154,6 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     }
     let folder =
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
-    output::talk(&format!("next: run `mcproof test{folder}`\n"));
     for what in &suite.refused {
         output::talk(&format!("no test covers {}\n", escape(what)));
     }
@@ -161,6 +162,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
             "a list of the server is not valid or has items without a name or with the same name, and is not tested; see `mcproof check`\n",
         );
     }
+    output::talk(&format!("next: run `mcproof test{folder}`\n"));
     Ok(exit)
 }
 

@@ -36,7 +36,10 @@ pub(super) enum Folder {
 }
 
 /// Looked for in each folder, in this order.
-pub(super) const FILES: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
+pub(super) const FILES: [&str; 4] = [".mcp.json", "mcp.json", ".vscode/mcp.json", OF_CURSOR];
+
+/// In the home folder, it has the servers of all projects, and none of this one.
+const OF_CURSOR: &str = ".cursor/mcp.json";
 
 /// Under which clients keep their servers; the first that is there counts.
 const KEYS: [&str; 2] = ["mcpServers", "servers"];
@@ -115,7 +118,8 @@ fn read(named: Option<&Path>, restriction: Option<&Restriction>) -> Result<Vec<F
     let here = settings::current_folder();
     for folder in here.ancestors() {
         let mut files = Vec::new();
-        for name in FILES {
+        let is_home = settings::variable(HOME_VARIABLE).is_some_and(|home| Path::new(&home) == folder);
+        for name in FILES.into_iter().filter(|name| !is_home || *name != OF_CURSOR) {
             let path = folder.join(name);
             // What cannot be read is somebody else's: nobody asked for it.
             let Some(text) = read_file(&path, LARGEST).ok().and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };

@@ -56,6 +56,18 @@ pub(super) struct Written {
     pub(super) paths: Vec<PathBuf>,
 }
 
+/// Whether files can be written to a folder, or to the nearest one above it that is there.
+///
+/// # Errors
+/// They cannot.
+pub(super) fn check_writable(folder: &Path) -> Result<(), Failure> {
+    // The parent of a relative path with one part is empty, and means this folder.
+    let mut named = folder.ancestors().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    let Some(nearest) = named.find(|folder| folder.exists()) else { return Ok(()) };
+    let tried = tempfile::tempfile_in(nearest).map(drop);
+    tried.map_err(|error| Failure::cannot_write(folder, &error).hint("choose another directory with --dir"))
+}
+
 /// What runs the suite: on GitHub, on GitLab, in a build of an image, before a commit.
 pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
     let mut secrets = String::new();
