@@ -7,7 +7,7 @@ use super::source::Source;
 use super::{Environment, without_credentials};
 use mcproof_client::{Answers, Elicitation, HostedTasks, Root, Sampling};
 use mcproof_record::Diagnostic;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::path::Path;
 
 /// What has a policy here is declared as a capability of the client.
@@ -42,7 +42,7 @@ pub static ANSWERS: Object<Answers> = Object {
         },
         Key {
             name: "sampling",
-            doc: "the model's response: a text, a whole result, or `reject`",
+            doc: "the model's response: a string, a whole result, or `reject`",
             shape: Shape::Sampling,
             presence: Presence::Optional,
             read: |reader, node, draft| {

@@ -94,7 +94,7 @@ impl Kind {
             Self::Null | Self::Broken => "nothing",
             Self::Bool(_) => "a boolean",
             Self::Number(_) => "a number",
-            Self::Text(_) => "text",
+            Self::Text(_) => "a string",
             Self::Seq(items) if items.is_empty() => "an empty list",
             Self::Seq(_) => "a list",
             Self::Map(_) => "a map",

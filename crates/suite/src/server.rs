@@ -323,7 +323,7 @@ pub fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: &Node) 
     let mut draft = ServerDraft::default();
     if let Kind::Text(text) = &node.kind {
         let transport = if text.contains("://") { "http" } else { "stdio" };
-        let diagnostic = Diagnostic::error("wrong-type", "expected a server, which is a map, found text");
+        let diagnostic = Diagnostic::error("wrong-type", "expected a server, which is a map, found a string");
         reader.report(diagnostic.hint(format!("say how it is reached: `{transport}: {text}`")), node.span);
         return None;
     }
@@ -396,7 +396,7 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: Transport, serv
         }
         Kind::Broken => return Err(Fault::Reported),
         Kind::Seq(_) if stdio => {
-            let diagnostic = Diagnostic::error("wrong-type", "expected a transport as a map, or text, found a list");
+            let diagnostic = Diagnostic::error("wrong-type", "expected a transport as a map, or a string, found a list");
             reader.report(diagnostic.hint("write a command in words as `stdio: { command: […] }`"), node.span);
             return Err(Fault::Reported);
         }
@@ -585,7 +585,7 @@ fn read_texts(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, Strin
             Err(fault) => {
                 complete = false;
                 if fault == Fault::Shape {
-                    reader.wrong_type("text", &entry.value);
+                    reader.wrong_type("a string", &entry.value);
                 }
             }
         }

@@ -30,17 +30,17 @@ pub struct MatcherKey {
 /// All `$`-keys. Their names, their documentation and their readers are declared only here.
 pub const MATCHER_KEYS: &[MatcherKey] = &[
     MatcherKey { name: "$regex", doc: "a string that matches the pattern", read: |compiler, node| compiler.regex(node) },
-    MatcherKey { name: "$gt", doc: "a number (or text) above this one", read: |compiler, node| compiler.order(node, Order::Above) },
+    MatcherKey { name: "$gt", doc: "a number (or a string) above this one", read: |compiler, node| compiler.order(node, Order::Above) },
     MatcherKey {
         name: "$gte",
-        doc: "a number (or text) of at least this one",
+        doc: "a number (or a string) of at least this one",
         read: |compiler, node| compiler.order(node, Order::AtLeast),
     },
-    MatcherKey { name: "$lt", doc: "a number (or text) below this one", read: |compiler, node| compiler.order(node, Order::Below) },
-    MatcherKey { name: "$lte", doc: "a number (or text) of at most this one", read: |compiler, node| compiler.order(node, Order::AtMost) },
+    MatcherKey { name: "$lt", doc: "a number (or a string) below this one", read: |compiler, node| compiler.order(node, Order::Below) },
+    MatcherKey { name: "$lte", doc: "a number (or a string) of at most this one", read: |compiler, node| compiler.order(node, Order::AtMost) },
     MatcherKey {
         name: "$len",
-        doc: "the length of a text (in characters), an array or an object: a number or a matcher",
+        doc: "the length of a string (in characters), an array or an object: a number or a matcher",
         read: |compiler, node| compiler.length(node),
     },
     MatcherKey {
@@ -60,7 +60,7 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
     },
     MatcherKey {
         name: "$contains",
-        doc: "a part of a text, an element of an array, a key of an object, or (where it is an object itself) a value of an object",
+        doc: "a part of a string, an element of an array, a key of an object, or (where it is an object itself) a value of an object",
         read: |compiler, node| compiler.contains(node),
     },
     MatcherKey {
@@ -70,7 +70,7 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
     },
     MatcherKey {
         name: "$json",
-        doc: "a text that is JSON, and a matcher for the value in it",
+        doc: "a string that is JSON, and a matcher for the value in it",
         read: |compiler, node| compiler.nested(node, Test::Json),
     },
     MatcherKey { name: "$schema", doc: "a JSON Schema that the value has to satisfy", read: |compiler, node| compiler.schema(node) },

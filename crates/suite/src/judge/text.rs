@@ -23,7 +23,7 @@ impl TextPattern {
     pub fn compile(node: &Node, source: &Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Self> {
         let Kind::Text(text) = &node.kind else {
             if node.kind != Kind::Broken {
-                let message = format!("expected text or a pattern such as /no such order/i, found {}", node.kind.noun());
+                let message = format!("expected a string or a pattern such as /no such order/i, found {}", node.kind.noun());
                 diagnostics.push(Diagnostic::error("wrong-type", message).at(source.place(node.span)));
             }
             return None;

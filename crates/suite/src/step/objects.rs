@@ -68,7 +68,7 @@ pub static COMPLETE: Object<CompleteDraft> = Object {
                 for entry in entries {
                     match reader.template_text(&entry.value) {
                         Ok(text) => drop(draft.context.insert(entry.key.text.clone(), Value::String(text))),
-                        Err(Fault::Shape) => reader.wrong_type("text", &entry.value),
+                        Err(Fault::Shape) => reader.wrong_type("a string", &entry.value),
                         Err(Fault::Reported) => {}
                     }
                 }
@@ -182,7 +182,7 @@ pub static HTTP: Object<HttpDraft> = Object {
                 for entry in entries {
                     match reader.template_word(&entry.value) {
                         Ok(value) => draft.headers.push((entry.key.text.clone(), value)),
-                        Err(Fault::Shape) => reader.wrong_type("text", &entry.value),
+                        Err(Fault::Shape) => reader.wrong_type("a string", &entry.value),
                         Err(Fault::Reported) => {}
                     }
                 }
