@@ -100,6 +100,16 @@ pub(crate) struct TargetArgs {
     pub(crate) authorization: AuthArgs,
     #[command(flatten)]
     pub(crate) restriction: RestrictionArgs,
+    /// What the configuration file sets, and is not to be used.
+    #[arg(skip)]
+    pub(crate) left_out: LeftOut,
+}
+
+/// Names of variables and headers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeftOut {
+    pub(crate) env: Vec<String>,
+    pub(crate) headers: Vec<String>,
 }
 
 /// Client capabilities.
@@ -163,6 +173,21 @@ impl Resolved {
         match &self.target {
             Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } => host::hint(launch),
             Target::Http { launch: None, .. } => None,
+        }
+    }
+}
+
+impl LeftOut {
+    fn apply(&self, target: &mut Target) {
+        let launch = match target {
+            Target::Stdio(launch) => Some(launch),
+            Target::Http { endpoint, launch, .. } => {
+                endpoint.headers.retain(|(name, _)| !self.headers.iter().any(|out| out.eq_ignore_ascii_case(name)));
+                launch.as_mut()
+            }
+        };
+        if let Some(launch) = launch {
+            launch.env.retain(|(name, _)| !self.env.contains(name));
         }
     }
 }
@@ -232,6 +257,7 @@ impl TargetArgs {
         if let Some(restriction) = restriction {
             restrict(restriction, &mut target, &mut network);
         }
+        self.left_out.apply(&mut target);
         check_offer(self.protocol_version.as_deref(), self.era)?;
         let guardian = Guardian::of_whole_process();
         let mut options = ConnectOptions {

@@ -16,6 +16,8 @@ mod inspector;
 mod peers;
 #[path = "ui/policies.rs"]
 mod policies;
+#[path = "ui/settings.rs"]
+mod settings;
 #[path = "ui/sign_in.rs"]
 mod sign_in;
 #[path = "ui/tasks.rs"]

@@ -107,6 +107,9 @@ struct Changes {
     name: Option<String>,
     env: Option<Vec<(String, String)>>,
     headers: Option<Vec<(String, String)>>,
+    /// What the configuration file sets, and the user has removed.
+    without_env: Vec<String>,
+    without_headers: Vec<String>,
     /// An empty one is that of `mcproof ui`.
     cwd: Option<String>,
     /// Another command, or another URL.
@@ -125,9 +128,15 @@ struct NewTarget {
 }
 
 impl Changes {
-    fn apply(self, spec: &mut ServerSpec) {
-        let Self { era, transport, revision, name, env, headers, cwd, target, sign_in_anew: _ } = self;
+    /// `resolved` is what the configuration file said when the server was started last, if a file has it.
+    fn apply(self, spec: &mut ServerSpec, resolved: Option<&ServerSpec>) {
+        let Self { era, transport, revision, name, env, headers, without_env, without_headers, cwd, target, sign_in_anew: _ } = self;
+        // What the file has said of a server that becomes another one is from now on said here.
+        let mut file = resolved.filter(|_| spec.server.is_some());
         if let Some(NewTarget { command, url }) = target {
+            if let Some(file) = file.take() {
+                (spec.env, spec.headers) = (file.env.clone(), file.headers.clone());
+            }
             (spec.command, spec.url, spec.server, spec.config) = (command, url, None, None);
         }
         spec.era = era.or(spec.era.take());
@@ -135,25 +144,72 @@ impl Changes {
         spec.revision = revision.or(spec.revision.take()).filter(|revision| !revision.is_empty());
         spec.name = name.unwrap_or(std::mem::take(&mut spec.name));
         spec.cwd = cwd.or(spec.cwd.take()).filter(|cwd| !cwd.is_empty());
-        let (known_env, known_headers) = (std::mem::take(&mut spec.env), std::mem::take(&mut spec.headers));
-        spec.env = env.map_or_else(|| known_env.clone(), |env| merged(env, &known_env));
-        spec.headers = headers.map_or_else(|| known_headers.clone(), |headers| merged(headers, &known_headers));
+        let of_file = spec.server.is_some();
+        let said = |pairs: fn(&ServerSpec) -> &Pairs| match file {
+            _ if !of_file => Said::Nothing,
+            None => Said::Unknown,
+            Some(file) => Said::Names(pairs(file).iter().map(|(name, _)| name.clone()).collect()),
+        };
+        let (in_env, in_headers) = (said(|file| &file.env), said(|file| &file.headers));
+        change_pairs(&mut spec.env, &mut spec.without_env, env, without_env, &in_env, |one, other| one == other);
+        change_pairs(&mut spec.headers, &mut spec.without_headers, headers, without_headers, &in_headers, str::eq_ignore_ascii_case);
     }
 }
 
-/// The page does not know the values, and sends an empty one for what stays as it is.
-fn merged(given: Vec<(String, String)>, known: &[(String, String)]) -> Vec<(String, String)> {
-    let keep = |(name, value): (String, String)| match known.iter().find(|(known, _)| *known == name) {
-        Some((_, kept)) if value.is_empty() => (name, kept.clone()),
-        _ => (name, value),
-    };
-    given.into_iter().map(keep).collect()
+type Pairs = Vec<(String, String)>;
+
+/// Which names the configuration file of a server sets.
+enum Said {
+    /// No file has this server.
+    Nothing,
+    /// It has never been read.
+    Unknown,
+    Names(Vec<String>),
+}
+
+/// The page does not know the values, and sends an empty one for what stays as it is: what was set here before, or what the configuration file
+/// says, which is not repeated here. What is removed here, and not given again, is left out of what the file says.
+fn change_pairs(
+    pairs: &mut Pairs,
+    left_out: &mut Vec<String>,
+    given: Option<Pairs>,
+    removed: Vec<String>,
+    said: &Said,
+    same: fn(&str, &str) -> bool,
+) {
+    left_out.extend(removed);
+    if let Some(given) = given {
+        let stays = |name: &str| match said {
+            Said::Nothing => false,
+            Said::Unknown => true,
+            Said::Names(names) => names.iter().chain(left_out.iter()).any(|known| same(known, name)),
+        };
+        let keep = |(name, value): (String, String)| {
+            if !value.is_empty() {
+                return Some((name, value));
+            }
+            match pairs.iter().rfind(|(known, _)| same(known, &name)) {
+                Some((_, kept)) => Some((name, kept.clone())),
+                None => (!stays(&name)).then_some((name, value)),
+            }
+        };
+        let names: Vec<String> = given.iter().map(|(name, _)| name.clone()).collect();
+        let kept: Pairs = given.into_iter().filter_map(keep).collect();
+        *pairs = kept;
+        left_out.retain(|name| !names.iter().any(|listed| same(listed, name)));
+    }
+    if matches!(said, Said::Nothing) {
+        left_out.clear();
+    }
+    left_out.sort();
+    left_out.dedup();
 }
 
 async fn open(State(hub): Shared, Path(id): Path<u64>, Json(changes): Json<Changes>) -> Result<Json<Value>, Refused> {
-    let mut spec = hub.state().connection(id).ok_or(HubFailure::NoConnection)?.spec.clone();
+    let known = hub.state().connection(id).map(|connection| (connection.spec.clone(), connection.resolved.clone()));
+    let (mut spec, resolved) = known.ok_or(HubFailure::NoConnection)?;
     let tokens = if changes.sign_in_anew { Tokens::Discarded } else { Tokens::Kept };
-    changes.apply(&mut spec);
+    changes.apply(&mut spec, resolved.as_ref());
     check_choices(&spec).map_err(|why| Refused(StatusCode::UNPROCESSABLE_ENTITY, why))?;
     hub.change(|state| state.connection(id).map(|connection| connection.spec = spec)).ok_or(HubFailure::NoConnection)?;
     hub.open(id, tokens);
@@ -374,7 +430,7 @@ mod tests {
             ServerSpec { env: vec![pair("STAGE", "one"), pair("OLD", "x")], headers: vec![pair("X-Key", "k")], ..ServerSpec::default() };
         let changed = |changes: Changes| {
             let mut spec = before.clone();
-            changes.apply(&mut spec);
+            changes.apply(&mut spec, None);
             spec
         };
         let spec =
@@ -383,5 +439,47 @@ mod tests {
         assert_eq!((spec.headers, spec.cwd), (before.headers.clone(), Some("sub".to_owned())));
         let spec = changed(Changes { headers: Some(vec![pair("X-Key", "")]), cwd: Some(String::new()), ..Changes::default() });
         assert_eq!((spec.env, spec.headers, spec.cwd), (before.env.clone(), before.headers.clone(), None));
+    }
+
+    #[test]
+    fn what_a_configuration_file_sets_stays_until_it_is_removed() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let file = ServerSpec {
+            command: names(&["node", "server.js"]),
+            env: vec![pair("TOKEN", "secret"), pair("STAGE", "one"), pair("STAGE", "two")],
+            headers: vec![pair("X-Key", "k")],
+            ..ServerSpec::default()
+        };
+        let before = ServerSpec { server: Some("one".to_owned()), env: vec![pair("STAGE", "two")], ..ServerSpec::default() };
+        let changed = |before: &ServerSpec, changes: Changes| {
+            let mut spec = before.clone();
+            changes.apply(&mut spec, Some(&file));
+            spec
+        };
+        let listed = |all: &[(&str, &str)]| Some(all.iter().map(|(name, value)| pair(name, value)).collect::<Vec<_>>());
+        // An empty line keeps, and a new name may be empty.
+        let spec = changed(&before, Changes { env: listed(&[("TOKEN", ""), ("STAGE", ""), ("NEW", "")]), ..Changes::default() });
+        assert_eq!((spec.env, spec.without_env), (vec![pair("STAGE", "two"), pair("NEW", "")], Vec::new()));
+        let spec = changed(&before, Changes { headers: listed(&[("x-key", "")]), ..Changes::default() });
+        assert!(spec.headers.is_empty());
+        // A line that is removed removes, until it is there again.
+        let without = changed(
+            &before,
+            Changes {
+                env: listed(&[("STAGE", "")]),
+                without_env: names(&["TOKEN"]),
+                without_headers: names(&["X-Key"]),
+                ..Changes::default()
+            },
+        );
+        assert_eq!((&without.env, &without.without_env), (&before.env, &names(&["TOKEN"])));
+        assert_eq!(without.without_headers, ["X-Key"]);
+        let spec = changed(&without, Changes { env: listed(&[("TOKEN", ""), ("STAGE", "")]), ..Changes::default() });
+        assert_eq!((spec.env, spec.without_env), (before.env.clone(), Vec::new()));
+        // Another command gets what the file said, where the lines are still there.
+        let target = Some(NewTarget { command: names(&["deno"]), url: None });
+        let spec = changed(&before, Changes { target, env: listed(&[("TOKEN", ""), ("STAGE", ""), ("NEW", "")]), ..Changes::default() });
+        assert_eq!((spec.server, spec.env), (None, vec![pair("TOKEN", "secret"), pair("STAGE", "two"), pair("NEW", "")]));
     }
 }

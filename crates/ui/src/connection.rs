@@ -20,8 +20,8 @@ pub(crate) struct Connection {
     pub(crate) spec: ServerSpec,
     /// How its questions are answered.
     pub(crate) policy: Policy,
-    /// What a name in a configuration file stood for when the server was started last, without values that may be secret.
-    resolved: Option<ServerSpec>,
+    /// What a name in a configuration file stood for when the server was started last. Its values are not shown.
+    pub(crate) resolved: Option<ServerSpec>,
     pub(crate) status: Status,
     /// Newest last.
     pub(crate) sessions: Vec<Recorded>,
@@ -174,7 +174,7 @@ impl Connection {
             "id": self.id,
             "title": self.spec.title(),
             "spec": self.spec.masked(),
-            "resolved": self.resolved,
+            "resolved": self.resolved.as_ref().map(ServerSpec::masked),
             "policy": self.policy.shown(),
             "declaresRoots": self.live.as_ref().map(|live| live.declares_roots),
             "status": status,

@@ -24,6 +24,9 @@ pub struct ServerSpec {
     pub url: Option<String>,
     pub env: Vec<(String, String)>,
     pub headers: Vec<(String, String)>,
+    /// Variables and headers that the configuration file sets, and that are left out.
+    pub without_env: Vec<String>,
+    pub without_headers: Vec<String>,
     pub cwd: Option<String>,
     pub roots: Vec<String>,
     /// `auto`, `stdio`, `http` or `sse`.
@@ -53,9 +56,9 @@ impl ServerSpec {
         Self { env: mask(&self.env), headers: mask(&self.headers), ..self.clone() }
     }
 
-    /// The same server as its target says it, without the values that may be secret. Its folder is seen from this one.
+    /// The same server as its target says it. Its folder is seen from this one.
     pub(crate) fn resolved(&self, target: &Target, folder: Option<&Path>) -> Self {
-        let mut known = Self { server: None, config: None, ..self.clone() };
+        let mut known = Self { server: None, config: None, without_env: Vec::new(), without_headers: Vec::new(), ..self.clone() };
         let launch = match target {
             Target::Stdio(launch) => Some(launch),
             Target::Http { endpoint, kind, launch, .. } => {
@@ -71,7 +74,7 @@ impl ServerSpec {
             let inside = |cwd: &Path| folder.and_then(|folder| cwd.strip_prefix(folder).ok()).unwrap_or(cwd).display().to_string();
             known.cwd = launch.folder.as_deref().map(inside).filter(|cwd| !cwd.is_empty());
         }
-        known.masked()
+        known
     }
 
     /// With its command and its address changed in this way.

@@ -8,7 +8,7 @@ use crate::authorization::secret_source::{self, SecretSource};
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::target::{self, Resolved, TargetArgs, Words};
+use crate::target::{self, LeftOut, Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use clap::{Args as _, FromArgMatches as _};
 use mcproof_client::{Answers, Guardian};
@@ -256,6 +256,7 @@ impl CommandLine {
             config: spec.config.map(PathBuf::from).or(self.base.config.clone()),
             env: spec.env,
             header: spec.headers,
+            left_out: LeftOut { env: spec.without_env, headers: spec.without_headers },
             cwd: spec.cwd.filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
             root: spec.roots,
             protocol_version: spec.revision.or(self.base.protocol_version.clone()),

@@ -53,6 +53,9 @@ export interface Spec {
   url: string | null;
   env: [string, string][];
   headers: [string, string][];
+  /** What the configuration file sets, and is left out. */
+  withoutEnv: string[];
+  withoutHeaders: string[];
   cwd: string | null;
   roots: string[];
   transport: string | null;

@@ -3,10 +3,11 @@ import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { read, write } from "../lib/lossless";
-import { freeName, isRedacted, suite, suiteTest, testNames, USUAL_NAME, word } from "../lib/snippets";
+import { lines, pairs, removed } from "../lib/settings";
+import { freeName, isRedacted, serverOf, suite, suiteTest, testNames, USUAL_NAME, word } from "../lib/snippets";
 import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, logLevel, overview, request, selectNew, selected, sessions, startJob, steps, stepsHere, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
-import type { Connection, Diagnostic, Finding, Frame, JsonObject } from "../lib/types";
+import type { Connection, Diagnostic, Finding, Frame, JsonObject, Spec } from "../lib/types";
 import { Authorization, waitsForUser } from "./authorization";
 import { Badge, Button, CopyButton, Empty, Icon, Rows, Said, Tabs, type IconName } from "./basics";
 import { Markdown, Plain, Problem, Tree } from "./result";
@@ -37,25 +38,19 @@ export function words(text: string): string[] | null {
   return found;
 }
 
-function pairs(text: string, separator: RegExp): [string, string][] {
-  return text.split("\n").map((line) => line.trim()).filter((line) => line !== "").map((line) => {
-    const [name, ...rest] = line.split(separator);
-    return [name!.trim(), rest.join(separator.source === ":" ? ":" : "=").trim()];
-  });
-}
-
 export function Connect() {
   const before = overview.value?.connections.find((one) => one.id === edited.value);
   const written = before ? (before.spec.url ?? before.spec.command.map(word).join(" ")) : "";
   const [target, setTarget] = useState(before ? written : (new URLSearchParams(location.search).get("target") ?? ""));
   const spec = before?.spec;
-  // Values are not known here: a line without one keeps it.
-  const [env, setEnv] = useState(spec?.env.map(([name]) => `${name}=`).join("\n") ?? "");
-  const [headers, setHeaders] = useState(spec?.headers.map(([name]) => `${name}:`).join("\n") ?? "");
+  // Those of a configuration file as well. Values are not known here: a line without one keeps it.
+  const [shown] = useState(() => ({ env: [...(before ? serverOf(before).env : []), ...(spec?.env ?? [])], headers: [...(before ? serverOf(before).headers : []), ...(spec?.headers ?? [])] }));
+  const [env, setEnv] = useState(lines(shown.env, "="));
+  const [headers, setHeaders] = useState(lines(shown.headers, ":"));
   const [cwd, setCwd] = useState(spec?.cwd ?? "");
   const [transport, setTransport] = useState(spec?.transport ?? "auto");
   const [era, setEra] = useState(spec?.era ?? "auto");
-  const [more, setMore] = useState(spec !== undefined && (spec.env.length > 0 || spec.headers.length > 0 || Boolean(spec.cwd)));
+  const [more, setMore] = useState(spec !== undefined && (shown.env.length > 0 || shown.headers.length > 0 || leftOut(spec).length > 0 || Boolean(spec.cwd)));
   const [wrong, setWrong] = useState("");
   const isUrl = /^https?:\/\//i.test(target.trim());
   const command = isUrl ? [] : words(target.trim());
@@ -70,8 +65,8 @@ export function Connect() {
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    const settings = { env: pairs(env, /=/), headers: pairs(headers, /:/), transport, era };
-    const changed = () => ({ env: settings.env, headers: settings.headers, cwd, ...(transport === (spec?.transport ?? "auto") ? {} : { transport }), ...(era === (spec?.era ?? "auto") ? {} : { era }) });
+    const settings = { env: pairs(env, "="), headers: pairs(headers, ":"), transport, era };
+    const changed = () => ({ env: settings.env, headers: settings.headers, withoutEnv: removed(shown.env, settings.env), withoutHeaders: removed(shown.headers, settings.headers), cwd, ...(transport === (spec?.transport ?? "auto") ? {} : { transport }), ...(era === (spec?.era ?? "auto") ? {} : { era }) });
     // A server of a configuration file stays it until something else is typed.
     if (before && target.trim() === "" && before.spec.server) return void change(before.id, changed());
     if (target.trim() === "") return;
@@ -124,12 +119,12 @@ export function Connect() {
         {wrong && <p class="note error" role="alert"><Said text={wrong} /></p>}
         {before?.spec.server && target === "" && <p class="small muted">It is <code>{visible(before.spec.server)}</code> of the configuration file, as long as nothing else is typed here.</p>}
         {<button type="button" class="link" aria-expanded={more} data-testid="more-settings" onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, transport, era"}</button>}
-        {more && before && <p class="small muted">Values that were set before are not shown: a line without a value keeps it, and a line that is removed removes it.</p>}
+        {more && before && <p class="small muted">Values that were set before are not shown: a line without a value keeps it, and a line that is removed removes it.{spec && leftOut(spec).length > 0 && <> Left out of what the configuration file sets: {leftOut(spec).map((name, index) => <>{index > 0 && ", "}<code>{visible(name)}</code></>)}; a line with the name brings it back.</>}{spec?.server && !before.resolved && <> What the configuration file sets is listed once the file could be read.</>}</p>}
         {more && (
           <div class="more">
-            <label>Environment, one NAME=value per line<textarea class="code" rows={3} value={env} onInput={(event) => setEnv(event.currentTarget.value)} /></label>
-            <label>Headers, one Name: value per line<textarea class="code" rows={3} value={headers} onInput={(event) => setHeaders(event.currentTarget.value)} /></label>
-            <label>Directory<input value={cwd} class="mono" onInput={(event) => setCwd(event.currentTarget.value)} /></label>
+            <label>Environment, one NAME=value per line<textarea class="code" rows={3} data-testid="env" value={env} onInput={(event) => setEnv(event.currentTarget.value)} /></label>
+            <label>Headers, one Name: value per line<textarea class="code" rows={3} data-testid="headers" value={headers} onInput={(event) => setHeaders(event.currentTarget.value)} /></label>
+            <label>Directory<input value={cwd} class="mono" placeholder={before ? (serverOf(before).cwd ?? "") : ""} onInput={(event) => setCwd(event.currentTarget.value)} /></label>
             <label>Transport<select value={transport} onChange={(event) => setTransport(event.currentTarget.value)}><option value="auto">auto</option><option value="stdio">stdio</option><option value="http">Streamable HTTP</option><option value="sse">HTTP+SSE</option></select></label>
             <label>Era<select value={era} onChange={(event) => setEra(event.currentTarget.value)}><option value="auto">auto</option><option value="legacy">legacy</option><option value="modern">modern</option></select></label>
           </div>
@@ -140,6 +135,9 @@ export function Connect() {
   );
 }
 
+/** What the configuration file sets, and the user has removed. */
+const leftOut = (spec: Spec): string[] => [...spec.withoutEnv, ...spec.withoutHeaders];
+
 export function OverviewPage() {
   frameVersion.value;
   const at = connection.value!;
@@ -147,12 +145,15 @@ export function OverviewPage() {
   const change = (changes: JsonObject) => void post(`connections/${at.id}/open`, changes).catch((error: Error) => toast(error.message, "error"));
   const busy = at.status === "opening";
   const info = hello?.serverInfo ?? {};
+  const { env, headers, cwd } = serverOf(at);
+  const names = (what: string, all: string[]) => (all.length > 0 ? [`${what}: ${[...new Set(all)].join(", ")}`] : []);
+  const said = [...names("environment", env.map(([name]) => name)), ...names("headers", headers.map(([name]) => name)), ...names("left out of the configuration file", leftOut(at.spec)), ...(cwd ? [`directory: ${cwd}`] : [])];
   return (
     <article class="detail" data-testid="overview" data-status={at.status}>
       <header class="detail-head">
         <div class="detail-title"><h1>{visible(String(info.title ?? info.name ?? at.title))}</h1>{info.version !== undefined && <span class="muted">{visible(String(info.version))}</span>}<StatusBadge connection={at} /></div>
         <p class="uri-line"><code class="uri">{visible([at.spec.url, at.spec.command.join(" ")].filter(Boolean).join("  ←  ") || at.spec.server || at.title)}</code></p>
-        {(at.spec.env.length > 0 || at.spec.headers.length > 0 || at.spec.cwd) && <p class="small muted" data-testid="settings">{[at.spec.env.length > 0 && `environment: ${at.spec.env.map(([name]) => name).join(", ")}`, at.spec.headers.length > 0 && `headers: ${at.spec.headers.map(([name]) => name).join(", ")}`, at.spec.cwd && `directory: ${at.spec.cwd}`].filter(Boolean).map((text) => visible(String(text))).join("; ")}</p>}
+        {said.length > 0 && <p class="small muted" data-testid="settings">{said.map((text) => visible(text)).join("; ")}</p>}
         <div class="actions">
           {at.status === "recorded" ? null : at.status === "open" ? <><Button icon="again" data-testid="reconnect" onClick={() => change({})}>Reconnect</Button><Button icon="plug" data-testid="disconnect" onClick={() => void post(`connections/${at.id}/close`)}>Disconnect</Button></> : busy ? <Button icon="stop" onClick={() => void post(`connections/${at.id}/close`)}>Stop</Button> : <Button kind="primary" icon="plug" data-testid="reconnect" onClick={() => change({})}>Connect</Button>}
           {at.status !== "recorded" && !busy && <Button icon="wrench" kind="quiet" data-testid="edit-server" onClick={() => { go("connect"); edited.value = at.id; }}>Edit</Button>}
