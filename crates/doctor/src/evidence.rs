@@ -1,7 +1,7 @@
 //! What the frames of an attempt to connect show, apart from its outcome.
 
 use crate::steps::{StepId, Steps};
-use mcproof_client::{ConnectionTiming, Tap, Target};
+use mcproof_client::{ConnectionTiming, Tap, Target, is_gateway};
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
 use serde_json::Value;
 
@@ -211,14 +211,24 @@ impl Evidence {
         match step {
             StepId::Stdout => Some("write logs to stderr: stdout belongs to the protocol".to_owned()),
             StepId::Dns => Some("check the spelling of the host, and the name servers of this machine".to_owned()),
+            StepId::Path | StepId::Handshake if self.heads.is_empty() && url.is_some_and(|url| url.scheme() == "http") => {
+                Some("check that an MCP server listens there; if it expects TLS, begin the URL with `https://`".to_owned())
+            }
+            StepId::Path if self.heads.is_empty() => {
+                Some("check the host and the port of the URL: what listens there does not speak HTTP".to_owned())
+            }
             StepId::Path => match url.map(url::Url::path) {
                 _ if self.redirects_to(url).is_some() => self.redirects_to(url).map(|to| format!("use the URL that it redirects to: {to}")),
                 Some("/" | "") => Some("add the path of the MCP endpoint, often `/mcp` or `/sse`".to_owned()),
                 _ => Some("check the path of the URL: the MCP endpoint is often `/mcp` or `/sse`".to_owned()),
             },
-            StepId::Handshake if self.heads.is_empty() && url.is_some_and(|url| url.scheme() == "http") => {
-                Some("check that an MCP server listens there; if it expects TLS, begin the URL with `https://`".to_owned())
-            }
+            StepId::Handshake => match self.telling_head().filter(|head| !head.has_message).map(|head| head.status) {
+                Some(status) if is_gateway(status) => Some(format!(
+                    "HTTP {status} is the response of a proxy or a gateway: check that the server behind it runs, and where the requests are passed on to"
+                )),
+                Some(500..=599) => Some("the fault is in the server: read its log, at the time of this request".to_owned()),
+                _ => None,
+            },
             _ => None,
         }
     }

@@ -9,7 +9,10 @@ pub use steps::{Examination, Step, StepId, StepState};
 
 use evidence::Evidence;
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_client::{ConnectFailure, ConnectOptions, Session, StartFailure, Tap, Target, open_bare, open_session};
+use mcproof_client::{
+    CallFailure, ConnectFailure, ConnectOptions, Session, SseFailure, StartFailure, Tap, Target, Unanswered, ViolationKind, open_bare,
+    open_session,
+};
 use mcproof_protocol::{Revision, Transport};
 use mcproof_record::{Diagnostic, FrameId};
 use serde_json::Map;
@@ -55,9 +58,17 @@ pub async fn examine(target: &Target, options: &ConnectOptions, tap: &Tap, find_
                 steps.fail(StepId::Transport, found, Some(hint), evidence.last);
             }
             steps.connected(&session, took);
+            // mcproof goes on with such a session, and official clients leave it.
+            if fail_handshake(&session, |kind| matches!(kind, ViolationKind::UnknownRevision(_)), &mut steps) {
+                session.close().await;
+                return steps.finish(tap);
+            }
             let is_stdio = session.handshake().transport == Transport::Stdio;
             let patience = options.timeout.map_or(LIST_TIMEOUT, |timeout| timeout.min(LIST_TIMEOUT));
             let advice = read_lists(&session, patience, &mut steps).await;
+            if !steps.has_failed() {
+                fail_handshake(&session, |kind| matches!(kind, ViolationKind::NotificationRefused { .. }), &mut steps);
+            }
             end(session, &mut steps).await;
             if is_stdio {
                 // Only now everything has been on stdout that ever will be.
@@ -72,6 +83,7 @@ pub async fn examine(target: &Target, options: &ConnectOptions, tap: &Tap, find_
                 _ if matches!(failure, ConnectFailure::WrongPath { .. }) => diagnostic.hint.clone(),
                 StepId::Authorization => explain_authorization(target, options, tap, &evidence).await.or(diagnostic.hint.clone()),
                 StepId::Stdout => diagnostic.hint.clone().or_else(|| evidence.hint(step, target)),
+                StepId::Handshake if !evidence.heads.is_empty() => diagnostic.hint.clone().or_else(|| evidence.hint(step, target)),
                 _ => evidence.hint(step, target).or_else(|| diagnostic.hint.clone()),
             };
             let message = evidence.message(step, target).unwrap_or_else(|| shortened(&diagnostic));
@@ -80,6 +92,15 @@ pub async fn examine(target: &Target, options: &ConnectOptions, tap: &Tap, find_
         }
     }
     steps.finish(tap)
+}
+
+/// Whether the server did something of this kind when the session was opened, which ends it for other clients.
+fn fail_handshake(session: &Session, is_fatal: impl Fn(&ViolationKind) -> bool, steps: &mut Steps) -> bool {
+    let faults = session.faults();
+    let Some(fault) = faults.iter().find(|fault| is_fatal(&fault.kind)) else { return false };
+    let diagnostic = diagnosis::of_fault(fault, &session.tap().transcript(), Audience::CommandLine);
+    steps.fail(StepId::Handshake, shortened(&diagnostic), diagnostic.hint, fault.frame);
+    true
 }
 
 /// A server that we started has ended with the session, and tells nothing any more: it is started again for it.
@@ -109,6 +130,13 @@ fn failing_step(failure: &ConnectFailure, target: &Target, evidence: &Evidence) 
         ConnectFailure::NotListening { .. } => return StepId::Tcp,
         ConnectFailure::WrongPath { .. } => return StepId::Path,
         ConnectFailure::AddressTaken { .. } | ConnectFailure::OtherListens { .. } => return StepId::Start,
+        // There is a connection, and what came over it was no HTTP.
+        ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Unreachable(broken)), .. }
+        | ConnectFailure::Sse(SseFailure::Unreachable(broken))
+            if broken.bound.is_none() && evidence.heads.is_empty() && evidence.network_step(target) == Some(StepId::Handshake) =>
+        {
+            return StepId::Path;
+        }
         // The stream is there, but it is none of this transport.
         ConnectFailure::Sse(_) | ConnectFailure::SseTimedOut { .. } => {
             return evidence.network_step(target).filter(|step| *step != StepId::Handshake).unwrap_or(StepId::Transport);

@@ -143,6 +143,10 @@ impl Steps {
         self.steps.iter().any(|step| step.id == id)
     }
 
+    pub(crate) fn has_failed(&self) -> bool {
+        self.steps.iter().any(|step| step.state == StepState::Failed)
+    }
+
     pub(crate) fn before(&self, id: StepId) -> Vec<StepId> {
         self.steps.iter().map(|step| step.id).take_while(|known| *known != id).collect()
     }

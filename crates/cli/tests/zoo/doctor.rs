@@ -2,10 +2,12 @@
 
 use libtest_mimic::Failed;
 use serde_json::Value;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 /// A broken server of the zoo, over a transport, and the step that fails.
 const BROKEN: &[(&str, &str, &str)] = &[
@@ -16,6 +18,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("capabilities-are-a-list", "stdio", "handshake"),
     ("server-info-left-out", "stdio", "handshake"),
     ("version-left-out", "stdio", "handshake"),
+    ("version-never-published", "stdio", "handshake"),
     ("banner", "stdio", "stdout"),
     ("pretty-printed", "stdio", "stdout"),
     ("newline-missing", "stdio", "stdout"),
@@ -42,6 +45,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("metadata-of-another", "http", "authorization"),
     ("initialize-refused", "http", "handshake"),
     ("initialize-unanswered", "http", "handshake"),
+    ("version-never-published", "http", "handshake"),
     ("dies-when-asked-for-tools", "http", "lists"),
     ("events-as-text", "http", "lists"),
     ("data-prefix-missing", "http", "lists"),
@@ -73,6 +77,11 @@ pub(crate) fn names_the_step_that_fails() -> Result<(), Failed> {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     thread::spawn(move || silent.incoming().for_each(drop));
+    let (banner, failing, gateway) = (
+        responder(b"SSH-2.0-OpenSSH_9\r\n"),
+        responder(b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\nConnection: close\r\n\r\nboom"),
+        responder(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
+    );
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let demo = [env!("CARGO_BIN_EXE_mcproof"), "demo", "shop", "--http", "--port", "${port}"];
     for (name, words, step) in [
@@ -81,6 +90,9 @@ pub(crate) fn names_the_step_that_fails() -> Result<(), Failed> {
         ("nothing listens", vec![&*format!("http://127.0.0.1:{free}/mcp")], "tcp"),
         ("no such host", vec!["http://no-such-host.invalid/mcp"], "dns"),
         ("no TLS", vec![&*format!("https://127.0.0.1:{port}/mcp")], "tls"),
+        ("no HTTP", vec![&*banner], "path"),
+        ("status 500", vec![&*failing], "handshake"),
+        ("status 502", vec![&*gateway], "handshake"),
         ("another path", [vec!["http://127.0.0.1:${port}/other", "--"], demo.to_vec()].concat(), "path"),
     ] {
         rows.push((name.to_owned(), words.into_iter().map(str::to_owned).collect(), step));
@@ -94,7 +106,8 @@ pub(crate) fn names_the_step_that_fails() -> Result<(), Failed> {
                     let next = queue.lock().unwrap().pop();
                     let Some((name, words, expected)) = next else { break };
                     let (found, said) = examined(&words);
-                    if found != expected {
+                    let lacks_remedy = said.ends_with(" null") && name.starts_with("status");
+                    if found != expected || lacks_remedy {
                         wrong.lock().unwrap().push(format!("{name}: expected {expected:?}, named {found:?}: {said}"));
                     }
                 }
@@ -103,6 +116,26 @@ pub(crate) fn names_the_step_that_fails() -> Result<(), Failed> {
     });
     let wrong = wrong.into_inner().unwrap();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
+
+/// Whoever connects is told these bytes, whatever is asked. Gives the URL.
+fn responder(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                // A client that has gone away is no matter.
+                let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
+                if bytes.starts_with(b"HTTP") {
+                    let _ = stream.read(&mut [0; 64 << 10]);
+                }
+                let _ = stream.write_all(bytes);
+                let _ = stream.read(&mut [0; 64 << 10]);
+            });
+        }
+    });
+    url
 }
 
 /// The first step that failed, and what is said of it; nothing for a server that passed all of them.
