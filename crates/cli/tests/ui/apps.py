@@ -34,6 +34,15 @@ told["ui/notifications/tool-result"] = (result) => {
 begin();
 """
 
+# As an app that draws what a model writes: it shows the error as its content.
+EVALS = TALK + """
+told["ui/notifications/tool-result"] = () => {
+  try { document.body.textContent = "evaluated: " + new Function("return 6 * 7")(); } catch (error) { document.body.textContent = String(error); }
+  ask("ui/message", { role: "user", content: [{ type: "text", text: document.body.textContent }] });
+};
+begin();
+"""
+
 HOSTILE = TALK + """
 const BEACON = "@BEACON@";
 const found = {};
@@ -97,6 +106,8 @@ APPS = {
     "client-info": {"text": page(TALK + "ask('ui/initialize', { clientInfo: {}, appCapabilities: {}, protocolVersion: '2026-01-26' }).then(() => send({ method: 'ui/notifications/initialized' }))")},
     "not-initialized": {"text": page(TALK + "ask('ui/initialize', { appInfo: { name: 'a', version: '1' }, appCapabilities: {}, protocolVersion: '2026-01-26' })")},
     "draws-nothing": {"text": page(TALK + "begin()", "<div id=root></div>")},
+    "evals": {"text": page(EVALS)},
+    "unreachable": {"text": "<!doctype html><script src='http://unreachable.invalid/app.js'></script>", "_meta": {"ui": {"csp": {"resourceDomains": ["http://unreachable.invalid"]}}}},
     "flood": {"text": page(TALK + "setInterval(() => { for (let at = 0; at < 500; at++) send({ method: 'ui/notifications/size-changed', params: { height: at } }); }, 20)")},
     "hostile": {"text": page(HOSTILE)},
 }

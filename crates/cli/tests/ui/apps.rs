@@ -1,7 +1,7 @@
 //! What `mcproof ui` shows besides a live server: apps in their sandbox, traces as files, tests that were saved.
 
 use crate::browser::Page;
-use crate::inspector::{Inspector, click, fill, open_tool, send_to, violations, wait_for};
+use crate::inspector::{Inspector, choose, click, fill, open_tool, send_to, violations, wait_for};
 use crate::peers;
 use serde_json::{Value, json};
 use std::io::Read as _;
@@ -108,6 +108,8 @@ fn each_cause_of_a_blank_frame_is_named() {
         ("blocked-script", "blocked"),
         ("script-error", "script-error"),
         ("missing-file", "load-error"),
+        ("unreachable", "load-error"),
+        ("evals", "blocked"),
         ("leaves", "left"),
         ("submits", "left"),
         ("silent", "no-initialize"),
@@ -119,10 +121,22 @@ fn each_cause_of_a_blank_frame_is_named() {
     ] {
         call(&mut page, app);
         wait_for(&mut page, &format!("document.querySelector('[data-testid=app-cause][data-cause={cause}]')"));
-        if cause != "no-app-info" {
-            assert_eq!(page.evaluate(STATE), "failed", "{app}");
+        match app {
+            "client-info" => continue,
+            // It has drawn the error as its content by now, or soon.
+            "evals" => wait_for(&mut page, &format!("{STATE} === 'failed'")),
+            _ => assert_eq!(page.evaluate(STATE), "failed", "{app}"),
+        }
+        if app == "unreachable" {
+            assert!(causes(&mut page).to_string().contains("the policy lets it through"), "{}", causes(&mut page));
         }
     }
+    // A host that allows `eval` shows the same app.
+    call(&mut page, "evals");
+    choose(&mut page, "app-profile", "reference");
+    wait_for(&mut page, "document.querySelector('[data-testid=app]').innerText.includes('evaluated: 42')");
+    assert_eq!(page.evaluate(STATE), "initialized");
+    assert_eq!(causes(&mut page), json!([]));
     assert_eq!(violations(&mut page), json!([]));
     // The same with nothing wrong has none: the table above would prove nothing otherwise.
     call(&mut page, "good");
@@ -166,7 +180,15 @@ fn an_app_reaches_nothing_but_its_own_server() {
     // A link opens only if the user agrees.
     wait_for(&mut page, "document.querySelector('[data-testid=app-link]')");
     assert!(page.text_of("[data-testid=app-link]").contains("http://evil.example/"));
-    page.evaluate("const host = document.querySelector('[data-testid=app-profile]'); host.value = 'strict'; host.dispatchEvent(new Event('change', { bubbles: true }))");
+    choose(&mut page, "app-profile", "reference");
+    wait_for(&mut page, "!document.querySelector('[data-testid=app-context]')");
+    let found = attempts(&mut page);
+    let found = found["structuredContent"].as_object().unwrap();
+    let through = found.iter().filter(|(name, got)| **got != "refused" && !name.starts_with("control")).map(|(name, _)| name.as_str());
+    let mut through: Vec<&str> = through.collect();
+    through.sort_unstable();
+    assert_eq!(through, ["eval", "worker"], "a host that allows these two allows nothing else");
+    choose(&mut page, "app-profile", "strict");
     wait_for(&mut page, "!document.querySelector('[data-testid=app-context]')");
     assert_eq!(attempts(&mut page)["structuredContent"]["control: storage"], "refused", "the strict profile has no storage");
     assert_eq!(beacon.visits(), 0, "something was reached");

@@ -14,15 +14,19 @@ pub(crate) struct Declared {
     pub(crate) base_uri_domains: Vec<String>,
 }
 
-/// How much of what is declared a host grants.
+/// How much of what is declared a host grants, and what else it allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HostProfile {
     /// All that is declared, and storage.
     #[default]
     Specification,
-    /// All but nested frames, as some hosts do.
-    WithoutFrames,
+    /// As `examples/basic-host` of modelcontextprotocol/ext-apps: also `eval`, and scripts, workers, images, fonts and media from `blob:` and
+    /// `data:`.
+    Reference,
+    /// As measured and reported of Claude: also `eval`, and scripts, workers, images and media from `blob:`; no nested frames, no base, and no
+    /// schemes among the domains.
+    Claude,
     /// No domains, no storage.
     Strict,
 }
@@ -49,13 +53,15 @@ const NOT_GRANTED: &str = "this host profile does not grant it";
 /// The policy for a view at this address, which may only stand in frames of these origins.
 pub(crate) fn policy(declared: &Declared, profile: HostProfile, address: SocketAddr, ancestors: &[String]) -> Policy {
     let mut withheld = Vec::new();
-    let no_frames = matches!(profile, HostProfile::WithoutFrames | HostProfile::Strict);
+    let no_frames = matches!(profile, HostProfile::Claude | HostProfile::Strict);
     let nothing = profile == HostProfile::Strict;
+    let no_schemes = profile == HostProfile::Claude;
     let mut granted = |key, values: &[String], is_withheld: bool| {
         let mut sources = String::new();
         for (index, value) in values.iter().enumerate() {
             let why = match is_withheld {
                 true => Some(NOT_GRANTED),
+                false if no_schemes && is_scheme(value) => Some(NOT_GRANTED),
                 false if index >= MOST_DOMAINS => Some("more domains than any app requires"),
                 false => flaw(value),
             };
@@ -72,16 +78,23 @@ pub(crate) fn policy(declared: &Declared, profile: HostProfile, address: SocketA
     let connect = granted("connectDomains", &declared.connect_domains, nothing);
     let resource = granted("resourceDomains", &declared.resource_domains, nothing);
     let frame = granted("frameDomains", &declared.frame_domains, no_frames);
-    let base = granted("baseUriDomains", &declared.base_uri_domains, nothing);
+    let base = granted("baseUriDomains", &declared.base_uri_domains, nothing || no_frames);
     let or_none = |sources: &str| if sources.is_empty() { " 'none'".to_owned() } else { sources.to_owned() };
     let origin = format!("http://{address}");
     let storage = if nothing { "" } else { " allow-same-origin" };
+    let (scripts, styles, pictures, fonts, workers) = match profile {
+        HostProfile::Specification | HostProfile::Strict => ("", "", "", "", String::new()),
+        HostProfile::Reference => {
+            (" 'unsafe-eval' blob: data:", " blob: data:", " blob:", " data: blob:", format!("worker-src 'self' blob:{resource}; "))
+        }
+        HostProfile::Claude => (" 'unsafe-eval' blob: data:", "", " blob:", "", format!("worker-src 'self' blob:{resource}; ")),
+    };
     let header = format!(
-        "default-src 'none'; script-src 'self' 'unsafe-inline'{resource}; style-src 'self' 'unsafe-inline'{resource}; \
-         img-src 'self' data:{resource}; media-src 'self' data:{resource}; font-src{fonts}; connect-src{connect}; frame-src{frame}; \
-         base-uri 'self'{base}; object-src 'none'; form-action 'none'; frame-ancestors {origin} {ancestors}; \
-         sandbox allow-scripts allow-forms{storage}",
-        fonts = or_none(&resource),
+        "default-src 'none'; script-src 'self' 'unsafe-inline'{scripts}{resource}; style-src 'self' 'unsafe-inline'{styles}{resource}; \
+         img-src 'self' data:{pictures}{resource}; media-src 'self' data:{pictures}{resource}; font-src{fonts}; {workers}\
+         connect-src{connect}; frame-src{frame}; base-uri 'self'{base}; object-src 'none'; form-action 'none'; \
+         frame-ancestors {origin} {ancestors}; sandbox allow-scripts allow-forms{storage}",
+        fonts = or_none(&format!("{fonts}{resource}")),
         connect = or_none(&connect),
         frame = or_none(&frame),
         ancestors = ancestors.join(" "),
@@ -89,9 +102,13 @@ pub(crate) fn policy(declared: &Declared, profile: HostProfile, address: SocketA
     Policy { header, withheld }
 }
 
+fn is_scheme(value: &str) -> bool {
+    matches!(value, "data:" | "blob:")
+}
+
 /// Why a declared domain is none. What is granted stands in a header, so it consists of the letters of an origin only.
 fn flaw(value: &str) -> Option<&'static str> {
-    if matches!(value, "data:" | "blob:") {
+    if is_scheme(value) {
         return None;
     }
     let Some((scheme, rest)) = value.split_once("://") else { return Some("not an origin, such as https://example.com") };
@@ -155,11 +172,33 @@ mod tests {
             assert!(header.contains(part), "{part}: {header}");
         }
         assert_eq!(withheld, []);
-        let without = made(&declared, HostProfile::WithoutFrames);
-        assert!(without.header.contains("frame-src 'none'") && without.header.contains("api.example.com"), "{}", without.header);
+        let claude = made(&declared, HostProfile::Claude);
+        assert!(claude.header.contains("frame-src 'none'") && claude.header.contains("api.example.com"), "{}", claude.header);
         let strict = made(&declared, HostProfile::Strict);
         assert!(!strict.header.contains("example.com") && !strict.header.contains("same-origin"), "{}", strict.header);
         assert_eq!(strict.withheld.len(), 5);
+    }
+
+    #[test]
+    fn eval_and_workers_are_for_hosts_that_allow_them() {
+        let declared =
+            Declared { connect_domains: list(&["blob:"]), resource_domains: list(&["https://a.example"]), ..Declared::default() };
+        let header = |profile| made(&declared, profile).header;
+        for profile in [HostProfile::Specification, HostProfile::Strict] {
+            assert!(!header(profile).contains("eval") && !header(profile).contains("worker-src"), "{}", header(profile));
+        }
+        for part in [
+            "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data: https://a.example;",
+            "worker-src 'self' blob: https://a.example;",
+            "font-src data: blob: https://a.example;",
+            "connect-src blob:;",
+        ] {
+            assert!(header(HostProfile::Reference).contains(part), "{part}: {}", header(HostProfile::Reference));
+        }
+        for part in ["'unsafe-eval'", "worker-src 'self' blob: https://a.example;", "connect-src 'none';", "font-src https://a.example;"] {
+            assert!(header(HostProfile::Claude).contains(part), "{part}: {}", header(HostProfile::Claude));
+        }
+        assert_eq!(made(&declared, HostProfile::Claude).withheld.len(), 1);
     }
 
     #[test]

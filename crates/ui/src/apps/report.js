@@ -12,13 +12,20 @@
     else tell("script-error", { message: text(event.message), line: event.lineno, column: event.colno });
   }, true);
   addEventListener("unhandledrejection", (event) => tell("script-error", { message: text(event.reason && event.reason.message ? event.reason.message : event.reason) }));
-  addEventListener("securitypolicyviolation", (event) => tell("blocked", { directive: text(event.effectiveDirective), url: text(event.blockedURI), line: event.lineNumber }));
+  let looking = false;
+  addEventListener("securitypolicyviolation", (event) => {
+    tell("blocked", { directive: text(event.effectiveDirective), url: text(event.blockedURI), line: event.lineNumber });
+    // What the app draws then may be the error.
+    if (!looking) setTimeout(() => { looking = false; look(); }, 700);
+    looking = true;
+  });
   const look = () => {
     const SHOWN = /^(img|canvas|svg|video|audio|iframe|input|button|select|textarea|hr|progress|meter)$/i;
     const all = document.body ? [...document.body.querySelectorAll("*")].slice(0, 5000) : [];
     const seen = all.some((one) => SHOWN.test(one.tagName) && one.getClientRects().length > 0);
-    const words = document.body ? document.body.innerText.trim().length : 0;
-    tell("drawn", { elements: all.length, visible: seen || words > 0, height: document.documentElement.scrollHeight });
+    const words = document.body ? document.body.innerText.trim() : "";
+    const refused = /'unsafe-eval'|blocked by CSP/.test(words.slice(0, 100000));
+    tell("drawn", { elements: all.length, visible: seen || words !== "", height: document.documentElement.scrollHeight, refused });
   };
   addEventListener("load", () => {
     look();

@@ -9,7 +9,7 @@ export const APP_MIME = "text/html;profile=mcp-app";
 const VERSION = "2026-01-26";
 
 export interface HostProfile {
-  id: "specification" | "without-frames" | "strict";
+  id: "specification" | "reference" | "claude" | "strict";
   text: string;
   /** Where it is known from. */
   source: string;
@@ -17,7 +17,8 @@ export interface HostProfile {
 
 export const PROFILES: HostProfile[] = [
   { id: "specification", text: "As specified", source: "MCP Apps 2026-01-26: declared domains and storage are granted" },
-  { id: "without-frames", text: "Without nested frames", source: "frameDomains are not granted, as reported of claude.ai in anthropics/claude-ai-mcp#40 (July 2026)" },
+  { id: "reference", text: "Reference host", source: "examples/basic-host of modelcontextprotocol/ext-apps: also eval, and scripts, workers, fonts and images from blob: and data:" },
+  { id: "claude", text: "Claude", source: "as measured and reported of Claude (July and August 2026): also eval, and scripts, workers and images from blob:; no nested frames, no base, no blob: and data: among the domains" },
   { id: "strict", text: "Strict", source: "no domains and no storage, which the specification allows hosts" },
 ];
 
@@ -86,11 +87,19 @@ export interface Facts {
   frame: boolean;
   initialize?: JsonObject;
   initialized: boolean;
-  drawn?: { elements: number; visible: boolean; height: number };
+  drawn?: {
+    elements: number;
+    visible: boolean;
+    height: number;
+    /** Whether it shows the text of an error about the content security policy. */
+    refused: boolean;
+  };
   height?: number;
   scriptErrors: { message: string; line?: number }[];
-  blocked: { directive: string; url: string }[];
-  loadErrors: { tag: string; url: string }[];
+  /** `late` if the app was initialized already. */
+  blocked: { directive: string; url: string; late: boolean }[];
+  /** `own` if the URL is relative to the HTML, which has no files beside it. */
+  loadErrors: { tag: string; url: string; own: boolean }[];
   others: string[];
   left: string[];
   /** Seconds since it was opened, in steps. */
@@ -102,7 +111,7 @@ export interface Facts {
   messages: JsonObject[];
 }
 
-const NOTHING: Facts = { proxy: false, frame: false, initialized: false, scriptErrors: [], blocked: [], loadErrors: [], others: [], left: [], waited: 0, flooded: false, refused: [], logs: [], messages: [] };
+export const NOTHING: Facts = { proxy: false, frame: false, initialized: false, scriptErrors: [], blocked: [], loadErrors: [], others: [], left: [], waited: 0, flooded: false, refused: [], logs: [], messages: [] };
 
 const KEY_OF: Record<string, string> = { "connect-src": "connectDomains", "frame-src": "frameDomains", "base-uri": "baseUriDomains" };
 
@@ -114,21 +123,34 @@ function originOf(url: string): string {
   }
 }
 
+/** What to do about something that the policy has blocked, and which hosts allow it. */
+function remedyOf(directive: string, url: string): string {
+  if (url === "eval" || url === "wasm-eval") return `a server cannot ask for it (ext-apps#${url === "eval" ? "199" : "605"}): the reference host and Claude allow it, the specification's default policy, VS Code and Cursor do not. ${url === "eval" ? "Build without `eval` and `new Function`" : "Go without WebAssembly there"}, or choose one of those hosts above`;
+  if (url === "blob" && /^(worker|script)-src/.test(directive)) return "the reference host and Claude allow workers and scripts from blob:, the specification's default policy and VS Code (microsoft/vscode#331633) do not: load them from a declared origin, or choose one of those hosts above";
+  if (url === "blob" || url === "data") return `declare "${url}:" in _meta.ui.csp.${own(KEY_OF, directive) ?? "resourceDomains"}, which Claude leaves out (claude-ai-mcp#375), or inline it`;
+  if (url === "inline") return "inline code is not allowed here";
+  return `declare ${originOf(url)} in _meta.ui.csp.${own(KEY_OF, directive) ?? "resourceDomains"} of the resource, or inline it; a host profile may withhold it`;
+}
+
 /** Why the frame is blank, or the app does not work, the likeliest first. */
 export function causesOf(facts: Facts): Cause[] {
   const causes: Cause[] = [];
   const tell = (id: string, severity: Cause["severity"], text: string, hint: string) => causes.push({ id, severity, text, hint });
   if (facts.flooded) tell("flood", "error", "the app sent more messages than a host can take, and was stopped", "look for an effect that sends a message each time it receives one");
   if (!facts.proxy && facts.waited >= 5) tell("no-frame", "error", "the frame does not load", "apps are shown on a port of 127.0.0.1: open this page on the machine where mcproof runs, and check what blocks local frames in the browser");
-  for (const { directive, url } of facts.blocked) {
-    // Libraries try `eval`, and go on without it.
-    if (facts.initialized && (url === "eval" || url === "wasm-eval")) continue;
-    const dead = !facts.initialized && /^(script|style)-src|^connect-src|^default-src/.test(directive);
-    const place = url === "eval" || url === "wasm-eval" ? "no host allows `eval`: build without it" : url === "blob" || url === "data" ? `declare "${url}:" where the host takes it, or inline it` : url === "inline" ? "inline code is not allowed here" : `declare ${originOf(url)} in _meta.ui.csp.${own(KEY_OF, directive) ?? "resourceDomains"} of the resource, or inline it; a host profile may withhold it`;
-    tell("blocked", dead ? "error" : "warning", `the content security policy blocked ${url} (${directive})`, place);
+  const told = new Set<string>();
+  for (const { directive, url, late } of facts.blocked) {
+    const isEval = url === "eval" || url === "wasm-eval";
+    const shown = isEval && facts.drawn?.refused === true;
+    // Libraries try `eval` when they load, and go on without it.
+    if (isEval && facts.initialized && !late && !shown) continue;
+    if (told.has(`${directive} ${url}`)) continue;
+    told.add(`${directive} ${url}`);
+    const dead = shown || (!facts.initialized && /^(script|style)-src|^connect-src|^default-src/.test(directive));
+    tell("blocked", dead ? "error" : "warning", `the content security policy blocked ${url} (${directive})${shown ? ", and the app shows an error about it" : ""}`, remedyOf(directive, url));
   }
   for (const { message, line } of facts.scriptErrors) tell("script-error", facts.initialized ? "warning" : "error", `script error: ${message}${line ? ` (line ${line})` : ""}`, "the page's own script failed: its line counts from the first line of the HTML");
-  for (const { tag, url } of facts.loadErrors) if (!facts.blocked.some((blocked) => blocked.url === url)) tell("load-error", facts.initialized ? "warning" : "error", `<${tag}> did not load ${url}`, "the HTML has no address of its own: files beside it do not exist for hosts, so inline them, or declare their origin");
+  for (const { tag, url, own: beside } of facts.loadErrors) if (!facts.blocked.some((blocked) => blocked.url === url)) tell("load-error", facts.initialized ? "warning" : "error", `<${tag}> did not load ${url}`, beside ? "the HTML has no address of its own: files beside it do not exist for hosts, so inline them, or declare their origin" : /^https?:/.test(url) ? "the policy lets it through, so the network or its server does not: open the URL in this browser, and check that it responds with status 200" : "its data is not what the element can show");
   for (const url of facts.left) tell("left", "error", `the app tried to leave its frame for ${url}`, "an app stays in its document: open links with ui/open-link");
   if (facts.frame && !facts.initialize && facts.waited >= 3) {
     const other = facts.others[0];
@@ -302,10 +324,10 @@ export class AppBridge {
     const number = (value: Json | undefined) => (typeof value === "number" ? value : 0);
     switch (report.kind) {
       case "frame-loaded": return this.put({ frame: true });
-      case "drawn": return this.put({ drawn: { elements: number(report.elements), visible: report.visible === true, height: number(report.height) } });
+      case "drawn": return this.put({ drawn: { elements: number(report.elements), visible: report.visible === true, height: number(report.height), refused: report.refused === true } });
       case "script-error": return this.add("scriptErrors", { message: text(report.message), ...(typeof report.line === "number" && report.line > 0 ? { line: report.line } : {}) });
-      case "blocked": return this.add("blocked", { directive: text(report.directive), url: text(report.url) });
-      case "load-error": return this.add("loadErrors", { tag: text(report.tag), url: text(report.url) });
+      case "blocked": return this.add("blocked", { directive: text(report.directive), url: text(report.url), late: this.facts.value.initialized });
+      case "load-error": return this.add("loadErrors", { tag: text(report.tag), url: text(report.url), own: originOf(text(report.url)) === this.origin });
       case "other-message": return this.add("others", text(report.text));
       case "left": return this.add("left", text(report.url));
       case "reserved": return this.add("refused", { method: text(report.method), why: "the name is reserved for the sandbox" });
