@@ -12,6 +12,8 @@ mod compare;
 mod figures;
 #[path = "ui/inspector.rs"]
 mod inspector;
+#[path = "ui/modern.rs"]
+mod modern;
 #[path = "peers/mod.rs"]
 mod peers;
 #[path = "ui/policies.rs"]

@@ -8,7 +8,7 @@ use crate::hub::{Hub, HubFailure};
 use crate::requests::{self, Message, Outcome, Request};
 use crate::spec::{NewTest, SavedTest, ServerSpec, SharedSession, SuiteChange, check_choices};
 use crate::viewer::{ShownSession, Viewer};
-use crate::{asks, assets, check, comparison, connection, policy, sign_in, stream, tasks, test_runs};
+use crate::{asks, assets, check, comparison, connection, policy, sign_in, stream, subscriptions, tasks, test_runs};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -35,6 +35,7 @@ pub(crate) fn router(hub: Arc<Hub>, access: Arc<Access>) -> Router {
         .route("/api/connections/{id}/request", post(request))
         .route("/api/connections/{id}/message", post(message))
         .route("/api/connections/{id}/cancel", post(cancel))
+        .route("/api/connections/{id}/subscription", post(subscribe))
         .route("/api/connections/{id}/task", post(task))
         .route("/api/connections/{id}/authorization", post(authorization))
         .route("/api/connections/{id}/views", post(open_view))
@@ -243,6 +244,12 @@ struct Cancel {
 
 async fn cancel(State(hub): Shared, Path(id): Path<u64>, Json(Cancel { key }): Json<Cancel>) -> Result<Json<Value>, Refused> {
     Ok(Json(json!({ "canceled": requests::cancel(&hub, id, &key)? })))
+}
+
+/// In the modern era; before it, a subscription is a request.
+async fn subscribe(State(hub): Shared, Path(id): Path<u64>, Json(wish): Json<subscriptions::Wish>) -> Result<Json<Outcome>, Refused> {
+    let subscribing = tokio::spawn(async move { subscriptions::change(&hub, id, wish).await });
+    Ok(Json(subscribing.await.map_err(|_| internal())??))
 }
 
 async fn task(State(hub): Shared, Path(id): Path<u64>, Json(request): Json<tasks::TaskRequest>) -> Result<Json<Outcome>, Refused> {

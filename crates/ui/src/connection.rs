@@ -6,6 +6,7 @@ use crate::hub::{Hub, HubFailure, MAX_SESSIONS};
 use crate::policy::{self, Policy};
 use crate::sign_in::{self, Flow, SignIn};
 use crate::spec::{Prepared, ServerSpec};
+use crate::subscriptions::Subscriptions;
 use crate::tasks::Followed;
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Canceler, Closed, Session, ShutdownTimeouts, Tap, open_session};
@@ -137,6 +138,7 @@ pub(crate) struct Live {
     pub(crate) cancelers: Arc<std::sync::Mutex<HashMap<String, Canceler>>>,
     /// Whether its handshake offered roots.
     pub(crate) declares_roots: bool,
+    pub(crate) subscriptions: Subscriptions,
 }
 
 impl Connection {
@@ -177,6 +179,7 @@ impl Connection {
             "resolved": self.resolved.as_ref().map(ServerSpec::masked),
             "policy": self.policy.shown(),
             "declaresRoots": self.live.as_ref().map(|live| live.declares_roots),
+            "subscriptions": self.live.as_ref().map(|live| live.subscriptions.uris()).unwrap_or_default(),
             "status": status,
             "diagnostic": diagnostic,
             "authorization": self.flow.as_ref().map(Flow::shown),
@@ -243,7 +246,13 @@ pub(crate) async fn open(hub: Arc<Hub>, id: u64, tokens: Tokens) {
     let handshake = tap.redacted_value(session.handshake().to_value());
     let mut arrivals = session.arrivals();
     let slot = Arc::new(RwLock::new(Some(session)));
-    let live = Live { recorded, session: Arc::clone(&slot), cancelers: Arc::default(), declares_roots: policy.has_roots() };
+    let live = Live {
+        recorded,
+        session: Arc::clone(&slot),
+        cancelers: Arc::default(),
+        declares_roots: policy.has_roots(),
+        subscriptions: Subscriptions::default(),
+    };
     let newer = hub.change(|state| {
         let connection = state.connection(id)?;
         connection.status = Status::Open;
@@ -326,6 +335,7 @@ fn stop_what_waits(connection: &mut Connection) {
 }
 
 async fn shut_down(live: Live) {
+    live.subscriptions.end();
     for (_, canceler) in live.cancelers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain() {
         canceler.cancel("the user has disconnected".to_owned());
     }

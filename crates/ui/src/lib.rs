@@ -15,6 +15,7 @@ mod requests;
 mod sign_in;
 mod spec;
 mod stream;
+mod subscriptions;
 mod tasks;
 mod test_runs;
 mod viewer;

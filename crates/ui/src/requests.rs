@@ -48,7 +48,7 @@ pub(crate) struct Outcome {
     pub(crate) result: Option<Value>,
     /// A JSON-RPC error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Value>,
+    pub(crate) error: Option<Value>,
     /// Why there was no response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<Diagnostic>,
@@ -57,7 +57,7 @@ pub(crate) struct Outcome {
     task: Option<String>,
     canceled: bool,
     request_frame: Option<FrameId>,
-    frame: Option<FrameId>,
+    pub(crate) frame: Option<FrameId>,
     elapsed_us: Option<u64>,
 }
 

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
 import { read, write } from "./lossless";
+import { levelIn, listensTo, withLevel } from "./modern";
 import type { Answers } from "./answers";
 import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, TestCase } from "./types";
 
@@ -455,8 +456,15 @@ export function request(
   id: number, method: string, params?: JsonObject, options: { key?: string; allPagesOf?: string; timeoutMs?: number; task?: JsonObject } = {},
 ): Promise<Outcome> {
   const { key = newKey(), ...rest } = options;
-  return post<Outcome>(`connections/${id}/request`, { method, ...(params ? { params } : {}), key, ...rest });
+  const session = overview.value?.connections.find((one) => one.id === id)?.sessions.at(-1);
+  const level = session?.handshake?.era === "modern" ? (levels.value.get(session.id) ?? requestedLevel(sessions.get(session.id))) : undefined;
+  const sent = level ? withLevel(params, level) : params;
+  return post<Outcome>(`connections/${id}/request`, { method, ...(sent ? { params: sent } : {}), key, ...rest });
 }
+
+/** The level that log messages are requested from, by session: in the modern era, each request says it. Nothing for none. */
+export const levels = signal(new Map<number, string>());
+export const setRequestedLevel = (session: number, level: string) => (levels.value = new Map(levels.value).set(session, level));
 
 export const cancel = (id: number, key: string) => post(`connections/${id}/cancel`, { key });
 
@@ -529,15 +537,22 @@ export function lastCall(session: SessionData | undefined, fits: (call: Call) =>
 }
 
 /** The level that the server was asked to log from, in the session that is looked at. */
-export function logLevel(session: SessionData | undefined): string | undefined {
+export function logLevel(session: SessionData | undefined, era: "legacy" | "modern" = "legacy"): string | undefined {
+  if (era === "modern") return session && (levels.value.get(session.id) ?? requestedLevel(session));
   return lastCall(session, (call) => call.method === "logging/setLevel")?.target;
 }
 
-/** Whether a resource is subscribed to, and what the server told of it since. */
-export function subscriptionOf(session: SessionData | undefined, uri: string): { subscribed: boolean; updates: Call[] } {
-  const last = lastCall(session, (call) => (call.method === "resources/subscribe" || call.method === "resources/unsubscribe") && call.target === uri);
-  if (!session || last?.method !== "resources/subscribe") return { subscribed: false, updates: [] };
-  return { subscribed: true, updates: session.tracker.calls.slice(last.key).filter((call) => call.method === "notifications/resources/updated" && call.target === uri) };
+/** What the last call said, in the modern era: the page may have been loaded again since. */
+function requestedLevel(session: SessionData | undefined): string | undefined {
+  const last = session?.tracker.calls.findLast((call) => call.kind === "request" && call.direction === "to-server" && !call.app && ["tools/call", "resources/read", "prompts/get"].includes(call.method));
+  return last && levelIn(read(last.request));
+}
+
+/** Whether a resource is subscribed to, and what the server told of it since. `open` has those with an open stream, where that is known. */
+export function subscriptionOf(session: SessionData | undefined, uri: string, open?: string[]): { subscribed: boolean; updates: Call[] } {
+  const last = session?.tracker.calls.findLast((call) => call.kind === "request" && call.direction === "to-server" && !call.app && (call.method === "subscriptions/listen" ? listensTo(call.request, uri) : call.status === "ok" && (call.method === "resources/subscribe" || call.method === "resources/unsubscribe") && call.target === uri));
+  if (!session || !last || !(last.method === "subscriptions/listen" ? (open?.includes(uri) ?? last.status === "pending") : last.method === "resources/subscribe")) return { subscribed: false, updates: [] };
+  return { subscribed: true, updates: session.tracker.calls.filter((call) => call.key > last.key && call.method === "notifications/resources/updated" && call.target === uri) };
 }
 
 const asReceived = new WeakMap<Outcome, Outcome>();

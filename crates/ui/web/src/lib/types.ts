@@ -99,6 +99,8 @@ export interface Connection {
   policy?: Policy;
   /** Whether the handshake of the open session offered roots. */
   declaresRoots?: boolean | null;
+  /** The resources with an open stream of updates (modern era). */
+  subscriptions?: string[];
   authorization?: SignIn | null;
   /** Tasks that are followed to their end, or were. */
   followed?: { session: number; task: string; following: boolean; problem: Diagnostic | null }[];

@@ -1,5 +1,6 @@
 // What a server offers: the list at the side, and the one that is looked at.
 import { useMemo, useState } from "preact/hooks";
+import { post } from "../lib/api";
 import { appUri } from "../lib/apps";
 import { isObject } from "../lib/calls";
 import { own } from "../lib/lossless";
@@ -7,7 +8,7 @@ import { initial, resolve } from "../lib/schema";
 import { isOver, taskChoice } from "../lib/tasks";
 import { asTask, callOf, catalog, connection, currentSession, drafts, frameVersion, go, handshake, item, loadList, received, request, run, runs, cancel, sessions, setAsTask, setDraft, subscriptionOf, toast, view, type List, type ListName, type Run } from "../lib/store";
 import { clock, count, visible } from "../lib/text";
-import type { Json, JsonObject } from "../lib/types";
+import type { Json, JsonObject, Outcome } from "../lib/types";
 import { App } from "./app";
 import { Badge, Button, Empty, Icon, Menu, Rows, Tabs } from "./basics";
 import { SchemaForm } from "./form";
@@ -209,13 +210,19 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
   const [shown, setShown] = useState(false);
   const isApp = uri.startsWith("ui://");
   const declared = handshake.value?.capabilities.resources;
-  const canSubscribe = isObject(declared) && declared.subscribe === true && handshake.value?.era === "legacy";
+  const canSubscribe = isObject(declared) && declared.subscribe === true && connection.value?.status === "open";
+  const modern = handshake.value?.era === "modern";
   const send = () => void run(slot, id, "resources/read", { uri });
   frameVersion.value;
-  const { subscribed, updates } = subscriptionOf(currentSession.value, uri);
-  const subscribe = async (method: string) => {
-    const outcome = await request(id, method, { uri });
-    toast(outcome.error?.message ?? outcome.failure?.message ?? (method.endsWith("unsubscribe") ? "No longer subscribed" : "Subscribed"), outcome.error || outcome.failure ? "error" : "info");
+  const { subscribed, updates } = subscriptionOf(currentSession.value, uri, currentSession.value?.id === connection.value?.sessions.at(-1)?.id ? connection.value?.subscriptions : []);
+  const subscribe = async (open: boolean) => {
+    try {
+      // In the modern era, it is a stream that stays open.
+      const outcome = modern ? await post<Outcome>(`connections/${id}/subscription`, { uri, open }) : await request(id, open ? "resources/subscribe" : "resources/unsubscribe", { uri });
+      toast(outcome.error?.message ?? outcome.failure?.message ?? (open ? "Subscribed" : "No longer subscribed"), outcome.error || outcome.failure ? "error" : "info");
+    } catch (error) {
+      toast((error as Error).message, "error");
+    }
   };
   return (
     <article class="detail" data-testid="resource" onKeyDown={onEnter(send)}>
@@ -226,7 +233,7 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
       <Send slot={slot} id={id} text="Read" send={send} method="resources/read" />
       {canSubscribe && (
         <div class="actions pad" data-testid="subscription" data-status={subscribed ? "subscribed" : "none"}>
-          {subscribed ? <Button kind="quiet" icon="bell" onClick={() => void subscribe("resources/unsubscribe")}>Unsubscribe</Button> : <Button icon="bell" onClick={() => void subscribe("resources/subscribe")}>Subscribe</Button>}
+          {subscribed ? <Button kind="quiet" icon="bell" data-testid="unsubscribe" onClick={() => void subscribe(false)}>Unsubscribe</Button> : <Button icon="bell" data-testid="subscribe" onClick={() => void subscribe(true)}>Subscribe</Button>}
           {subscribed && <Badge kind="ok">subscribed</Badge>}
           {subscribed && <span class="small muted">{updates.length === 0 ? "No update yet" : `${count(updates.length, "update")}, the last at ${clock(updates.at(-1)!.start)} s: read it again to see what it has now`}</span>}
         </div>

@@ -5,7 +5,7 @@ import { isObject } from "../lib/calls";
 import { read, write } from "../lib/lossless";
 import { lines, pairs, removed } from "../lib/settings";
 import { freeName, isRedacted, serverOf, suite, suiteTest, testNames, USUAL_NAME, word } from "../lib/snippets";
-import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, logLevel, overview, request, selectNew, selected, sessions, startJob, steps, stepsHere, toast, trafficOpen, pane, story, brush } from "../lib/store";
+import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, logLevel, overview, request, selectNew, selected, sessions, setRequestedLevel, startJob, steps, stepsHere, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
 import type { Connection, Diagnostic, Finding, Frame, JsonObject, Spec } from "../lib/types";
 import { Authorization, waitsForUser } from "./authorization";
@@ -252,24 +252,27 @@ export function Logs() {
   if (data && tab !== "log") for (const frame of data.stderr as Frame[]) if (frame.body.kind === "stderr" || frame.body.kind === "stdout") lines.push({ at: frame.at_us, level: frame.body.kind, text: rawText(frame.body.bytes), key: `f${frame.id}` });
   lines.sort((one, other) => one.at - other.at);
   const found = needle ? lines.filter((line) => line.text.toLowerCase().includes(needle.toLowerCase())) : lines;
-  const level = logLevel(data);
+  const modern = handshake.value?.era === "modern";
+  const level = logLevel(data, modern ? "modern" : "legacy");
   const setLevel = async (level: string) => {
+    if (modern) return void (data && setRequestedLevel(data.id, level));
     const outcome = await request(connection.value!.id, "logging/setLevel", { level }).catch((error: Error) => ({ error, failure: undefined }));
     const wrong = outcome.error?.message ?? outcome.failure?.message;
     // What is shown is what the server has accepted.
     frameVersion.value++;
     if (wrong !== undefined) toast(wrong, "error");
   };
-  const canSet = handshake.value && "logging" in handshake.value.capabilities && handshake.value.era === "legacy" && connection.value?.status === "open";
+  const canSet = handshake.value && "logging" in handshake.value.capabilities && connection.value?.status === "open" && data?.id === connection.value.sessions.at(-1)?.id;
   return (
     <div class="logs" data-testid="logs">
       <h1 class="visually-hidden">Logs</h1>
       <div class="page-bar">
         <Tabs label="Kind of log" tabs={[["all", "All"], ["log", "Messages"], ["stderr", "stderr"]]} value={tab} onChange={setTab} />
         <input type="search" placeholder="Search" aria-label="Search the logs" value={needle} onInput={(event) => setNeedle(event.currentTarget.value)} />
-        {canSet && <label class="inline">Level<select data-testid="log-level" value={level ?? ""} onChange={(event) => void setLevel(event.currentTarget.value)}>{level === undefined && <option value="">not set</option>}{["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"].map((level) => <option key={level} value={level}>{level}</option>)}</select></label>}
+        {canSet && <label class="inline">Level<select data-testid="log-level" value={level ?? ""} onChange={(event) => void setLevel(event.currentTarget.value)}>{modern ? <option value="">none</option> : level === undefined && <option value="">not set</option>}{["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"].map((level) => <option key={level} value={level}>{level}</option>)}</select></label>}
         <CopyButton text={() => found.map((line) => `${clock(line.at)} ${line.level} ${line.text}`).join("\n")} label="Copy the logs" />
       </div>
+      {canSet && modern && <p class="small muted pad">In this era each request says which log messages it wants: the level is sent with each one from now on, but for lists.</p>}
       {found.length === 0 ? <Empty icon="terminal" title="Nothing logged">Log messages of the server and lines on its stderr appear here.</Empty> : <Rows items={found} height={24} label="Log" testid="log" follow onMove={(index) => { const call = found[index]!.call; if (call && data) story.value = { session: data.id, key: call }; }} row={(line) => <div class={`log level-${line.level}`}><span class="call-time">{clock(line.at)}</span><span class="log-level">{visible(line.level)}</span><span class="log-text">{visible(line.text)}</span></div>} />}
     </div>
   );
