@@ -8,6 +8,8 @@ mod apps;
 mod browser;
 #[path = "ui/compare.rs"]
 mod compare;
+#[path = "ui/completion.rs"]
+mod completion;
 #[path = "ui/figures.rs"]
 mod figures;
 #[path = "ui/inspector.rs"]

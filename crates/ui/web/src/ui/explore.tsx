@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { post } from "../lib/api";
 import { appUri } from "../lib/apps";
 import { isObject } from "../lib/calls";
+import { completionOf } from "../lib/completion";
 import { own } from "../lib/lossless";
 import { initial, resolve } from "../lib/schema";
 import { isOver, taskChoice } from "../lib/tasks";
@@ -173,10 +174,12 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
   );
 }
 
-function completion(id: number, ref: JsonObject) {
+function completion(id: number, ref: JsonObject, slot: string) {
   if (!("completions" in (handshake.value?.capabilities ?? {}))) return undefined;
   return async (argument: string, value: string): Promise<string[]> => {
-    const outcome = await request(id, "completion/complete", { ref, argument: { name: argument, value } }, { timeoutMs: 5000 }).catch(() => undefined);
+    const filled = drafts.peek().get(slot);
+    const params = completionOf(ref, argument, value, isObject(filled) ? filled : {}, handshake.peek()?.protocolVersion ?? "");
+    const outcome = await request(id, "completion/complete", params, { timeoutMs: 5000 }).catch(() => undefined);
     const values = isObject(outcome?.result?.completion) ? outcome.result.completion.values : undefined;
     return Array.isArray(values) ? values.map(String) : [];
   };
@@ -189,7 +192,7 @@ function Prompt({ prompt, slot, id }: { prompt: JsonObject; slot: string; id: nu
     const properties = Object.fromEntries(all.map((one) => [nameOf(one), { type: "string", ...(typeof one.description === "string" ? { description: one.description } : {}), ...(typeof one.title === "string" ? { title: one.title } : {}) }]));
     return { type: "object", properties, required: all.filter((one) => one.required === true).map(nameOf) } as JsonObject;
   }, [prompt]);
-  const suggest = useMemo(() => completion(id, { type: "ref/prompt", name }), [id, name, handshake.value]);
+  const suggest = useMemo(() => completion(id, { type: "ref/prompt", name }, slot), [id, name, slot, handshake.value]);
   const value = drafts.value.get(slot) ?? {};
   const [valid, setValid] = useState(true);
   const send = () => {
@@ -262,7 +265,7 @@ function Template({ template, slot, id }: { template: JsonObject; slot: string; 
   const uri = String(template.uriTemplate ?? "");
   const names = [...uri.matchAll(/\{[+#./;?&]?([^}]*)\}/g)].flatMap((found) => found[1]!.split(",").map((name) => name.replace(/[*]$|:\d+$/, "")));
   const schema = useMemo(() => ({ type: "object", properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])) }) as JsonObject, [uri]);
-  const suggest = useMemo(() => completion(id, { type: "ref/resource", uri }), [id, uri, handshake.value]);
+  const suggest = useMemo(() => completion(id, { type: "ref/resource", uri }, slot), [id, uri, slot, handshake.value]);
   const value = drafts.value.get(slot) ?? {};
   const filled = expand(uri, isObject(value) ? value : {});
   const send = () => void run(slot, id, "resources/read", { uri: filled });

@@ -1,5 +1,5 @@
 // A form made from a JSON Schema, beside the same value as JSON.
-import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
 import { beyond64, numberOf, own, read, typedNumber, unfinished as unfinishedIn, write } from "../lib/lossless";
 import { limited, Pattern } from "../lib/pattern";
@@ -294,6 +294,15 @@ function StringControl({ schema, value, onChange, name, id, common, suggest, req
   const text = value === undefined || value === null ? "" : typeof value === "string" ? value : write(value);
   const [long, setLong] = useState(text.includes("\n"));
   const [offers, setOffers] = useState<string[]>([]);
+  // The server is asked once the typing pauses, and an answer that was overtaken is not shown.
+  const asked = useRef({ number: 0, timer: 0 });
+  useEffect(() => () => clearTimeout(asked.current.timer), []);
+  const offer = (typed: string, pause: number) => {
+    if (!suggest) return;
+    const number = ++asked.current.number;
+    clearTimeout(asked.current.timer);
+    asked.current.timer = window.setTimeout(() => void suggest(name, typed).then((found) => { if (asked.current.number === number) setOffers(found); }), pause);
+  };
   const format = typeof schema.format === "string" ? schema.format : "";
   const placeholder = value === null ? "null" : schema.default !== undefined && schema.default !== null ? String(schema.default) : Array.isArray(schema.examples) ? String(schema.examples[0] ?? "") : "";
   // An optional field that is emptied is as it was before: what is shown is what is sent.
@@ -324,8 +333,8 @@ function StringControl({ schema, value, onChange, name, id, common, suggest, req
     <div class="with-action">
       <input {...common} {...({ type: kind } as { type: "text" })} value={text} placeholder={placeholder} autocomplete="off" list={suggest ? `${id}-list` : undefined} onInput={(event) => {
         put(event.currentTarget.value);
-        if (suggest) void suggest(name, event.currentTarget.value).then(setOffers);
-      }} onFocus={() => suggest && void suggest(name, text).then(setOffers)} />
+        offer(event.currentTarget.value, 200);
+      }} onFocus={() => offer(text, 0)} />
       {suggest && <datalist id={`${id}-list`}>{offers.map((offer) => <option key={offer} value={offer} />)}</datalist>}
       {kind === "text" && <button type="button" class="link small" aria-label={`Write ${name} on several lines`} title="Several lines" onClick={() => setLong(true)}>¶</button>}
     </div>
