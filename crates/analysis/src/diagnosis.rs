@@ -73,6 +73,13 @@ impl Audience {
             F::TokenRefused => return self.credentials(transcript),
             F::NoToken { code, .. } => code.as_deref(),
             F::Unsigned(_) | F::ScopesRefused { .. } | F::TooMany { .. } => None,
+            F::NoClient { .. } => {
+                return self.hint(
+                    "register a client with the authorization server by hand, and set `client_id` in `auth`",
+                    "register a client with the authorization server by hand, and set its id",
+                    "register a client with the authorization server by hand, and give its ID: --client-id ID, with --client-secret env:NAME if it has one",
+                );
+            }
             _ => return self.without_credentials(),
         };
         match code? {

@@ -166,6 +166,25 @@ impl AuthArgs {
         }
     }
 
+    /// With what is typed into the page, as if it stood on the command line.
+    #[cfg(feature = "ui")]
+    pub(crate) fn with_client(self, id: Option<String>, secret: Option<String>, scope: Option<&str>) -> Self {
+        let scope = scope.map(|scope| Scopes(scope.split_whitespace().map(str::to_owned).collect())).or(self.scope.clone());
+        match id {
+            // Another client has other credentials.
+            Some(id) => Self {
+                client_id: Some(id),
+                client_secret: secret.map(SecretSource::typed),
+                client_key: None,
+                client_key_algorithm: None,
+                issuer: None,
+                scope,
+                ..self
+            },
+            None => Self { scope, ..self },
+        }
+    }
+
     /// Whether any of the flags is given.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.first_flag().is_some() || self.auth == Some(AuthMethod::Auto)

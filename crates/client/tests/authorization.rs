@@ -184,6 +184,11 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
         "no metadata of the authorization server {as}, neither for OAuth nor for OpenID Connect",
     )
     .await;
+    check(
+        Wish { documents: vec![(RESOURCE_MCP, resource()), (OAUTH, json!("<!doctype html><p>Welcome</p>"))], ..usual() },
+        "no metadata of the authorization server {as}, neither for OAuth nor for OpenID Connect: {as}/.well-known/oauth-authorization-server is a web page",
+    )
+    .await;
     for methods in [json!(null), json!([]), json!(["plain"])] {
         check(
             usual_with(with(server(), "code_challenge_methods_supported", methods)),

@@ -245,6 +245,7 @@ impl Shared {
             _ => {
                 let state = self.state();
                 match state.wish.documents.iter().find(|(known, _)| *known == place) {
+                    Some((_, Value::String(page))) => response(200, &[("content-type", "text/html")], page),
                     Some((_, document)) => json_response(200, &self.filled(&document.to_string())),
                     None => response(404, &[("content-type", "text/plain")], "nothing here"),
                 }

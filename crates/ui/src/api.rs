@@ -111,6 +111,12 @@ struct Changes {
     /// What the configuration file sets, and the user has removed.
     without_env: Vec<String>,
     without_headers: Vec<String>,
+    /// An empty one is none.
+    client_id: Option<String>,
+    /// An empty one stays as it is, if the client does.
+    client_secret: Option<String>,
+    /// An empty one is what the server names.
+    scope: Option<String>,
     /// An empty one is that of `mcproof ui`.
     cwd: Option<String>,
     /// Another command, or another URL.
@@ -131,7 +137,22 @@ struct NewTarget {
 impl Changes {
     /// `resolved` is what the configuration file said when the server was started last, if a file has it.
     fn apply(self, spec: &mut ServerSpec, resolved: Option<&ServerSpec>) {
-        let Self { era, transport, revision, name, env, headers, without_env, without_headers, cwd, target, sign_in_anew: _ } = self;
+        let Self {
+            era,
+            transport,
+            revision,
+            name,
+            env,
+            headers,
+            without_env,
+            without_headers,
+            client_id,
+            client_secret,
+            scope,
+            cwd,
+            target,
+            sign_in_anew: _,
+        } = self;
         // What the file has said of a server that becomes another one is from now on said here.
         let mut file = resolved.filter(|_| spec.server.is_some());
         if let Some(NewTarget { command, url }) = target {
@@ -144,6 +165,13 @@ impl Changes {
         spec.transport = transport.or(spec.transport.take());
         spec.revision = revision.or(spec.revision.take()).filter(|revision| !revision.is_empty());
         spec.name = name.unwrap_or(std::mem::take(&mut spec.name));
+        if let Some(id) = client_id.map(|id| Some(id).filter(|id| !id.is_empty())).filter(|id| *id != spec.client_id) {
+            (spec.client_id, spec.client_secret) = (id, None);
+        }
+        if let Some(secret) = client_secret.filter(|secret| !secret.is_empty() && spec.client_id.is_some()) {
+            spec.client_secret = Some(secret);
+        }
+        spec.scope = scope.or(spec.scope.take()).filter(|scope| !scope.is_empty());
         spec.cwd = cwd.or(spec.cwd.take()).filter(|cwd| !cwd.is_empty());
         let of_file = spec.server.is_some();
         let said = |pairs: fn(&ServerSpec) -> &Pairs| match file {
@@ -488,5 +516,22 @@ mod tests {
         let target = Some(NewTarget { command: names(&["deno"]), url: None });
         let spec = changed(&before, Changes { target, env: listed(&[("TOKEN", ""), ("STAGE", ""), ("NEW", "")]), ..Changes::default() });
         assert_eq!((spec.server, spec.env), (None, vec![pair("TOKEN", "secret"), pair("STAGE", "two"), pair("NEW", "")]));
+    }
+
+    #[test]
+    fn a_secret_belongs_to_its_client() {
+        let text = |text: &str| Some(text.to_owned());
+        let mut spec = ServerSpec::default();
+        let mut changed = |client_id: Option<String>, client_secret: Option<String>| {
+            Changes { client_id, client_secret, ..Changes::default() }.apply(&mut spec, None);
+            (spec.client_id.clone(), spec.client_secret.clone())
+        };
+        assert_eq!(changed(None, text("s")), (None, None));
+        assert_eq!(changed(text("one"), text("s")), (text("one"), text("s")));
+        assert_eq!(changed(text("one"), text("")), (text("one"), text("s")));
+        assert_eq!(changed(None, None), (text("one"), text("s")));
+        assert_eq!(changed(text("two"), text("")), (text("two"), None));
+        assert_eq!(changed(text(""), None), (None, None));
+        assert_eq!(ServerSpec { client_secret: text("s"), ..ServerSpec::default() }.masked().client_secret, text(""));
     }
 }

@@ -27,6 +27,10 @@ pub struct ServerSpec {
     /// Variables and headers that the configuration file sets, and that are left out.
     pub without_env: Vec<String>,
     pub without_headers: Vec<String>,
+    /// A client that is registered with the authorization server, its secret, and the scopes to request.
+    pub client_id: Option<String>,
+    pub client_secret: Option<String>,
+    pub scope: Option<String>,
     pub cwd: Option<String>,
     pub roots: Vec<String>,
     /// `auto`, `stdio`, `http` or `sse`.
@@ -53,7 +57,8 @@ impl ServerSpec {
     /// Without the values that may be secret; their names stay.
     pub(crate) fn masked(&self) -> Self {
         let mask = |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| (name.clone(), String::new())).collect();
-        Self { env: mask(&self.env), headers: mask(&self.headers), ..self.clone() }
+        let client_secret = self.client_secret.as_ref().map(|_| String::new());
+        Self { env: mask(&self.env), headers: mask(&self.headers), client_secret, ..self.clone() }
     }
 
     /// The same server as its target says it. Its folder is seen from this one.

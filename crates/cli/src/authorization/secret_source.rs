@@ -11,6 +11,9 @@ pub(crate) enum SecretSource {
     Variable(String),
     File(String),
     Literal(Secret),
+    /// Of a field of the page, which nobody else reads.
+    #[cfg(feature = "ui")]
+    Typed(Secret),
 }
 
 impl std::fmt::Debug for SecretSource {
@@ -19,6 +22,8 @@ impl std::fmt::Debug for SecretSource {
             Self::Variable(name) => write!(formatter, "env:{name}"),
             Self::File(path) => write!(formatter, "file:{path}"),
             Self::Literal(secret) => secret.fmt(formatter),
+            #[cfg(feature = "ui")]
+            Self::Typed(secret) => secret.fmt(formatter),
         }
     }
 }
@@ -33,6 +38,16 @@ pub(crate) fn parse(text: &str) -> Result<SecretSource, String> {
 }
 
 impl SecretSource {
+    /// What was typed into the page: a secret, or where it is.
+    #[cfg(feature = "ui")]
+    pub(crate) fn typed(text: String) -> Self {
+        match text.split_once(':') {
+            Some(("env", name)) => Self::Variable(name.to_owned()),
+            Some(("file", path)) => Self::File(path.to_owned()),
+            _ => Self::Typed(Secret::new(text)),
+        }
+    }
+
     /// Reads the secret; warns of one that stands on the command line.
     pub(crate) fn read(&self, flag: &str) -> Result<Secret, Failure> {
         let secret = match self {
@@ -52,6 +67,8 @@ impl SecretSource {
                 ));
                 secret.clone()
             }
+            #[cfg(feature = "ui")]
+            Self::Typed(secret) => secret.clone(),
         };
         if secret.expose().is_empty() {
             return Err(Failure::bad_input("bad-flag", format!("{flag}: secret is empty")));

@@ -256,6 +256,7 @@ impl CommandLine {
             config: spec.config.map(PathBuf::from).or(self.base.config.clone()),
             env: spec.env,
             header: spec.headers,
+            authorization: self.base.authorization.clone().with_client(spec.client_id, spec.client_secret.clone(), spec.scope.as_deref()),
             left_out: LeftOut { env: spec.without_env, headers: spec.without_headers },
             cwd: spec.cwd.filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
             root: spec.roots,
@@ -270,7 +271,8 @@ impl CommandLine {
         }
         let words: Vec<String> = spec.url.into_iter().collect();
         let consent = user.map_or(Consent::Nobody, Consent::OnPage);
-        let resolved = typed.resolve_for(&words, Words::Name, &consent)?;
+        let mut resolved = typed.resolve_for(&words, Words::Name, &consent)?;
+        resolved.secrets.extend(spec.client_secret);
         Ok((typed, resolved))
     }
 }

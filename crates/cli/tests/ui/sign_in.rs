@@ -1,7 +1,7 @@
 //! A server that requires authorization, in the page: each step with its request and its response, and a click for each.
 
 use crate::browser::Page;
-use crate::inspector::{Inspector, click, violations, wait_for};
+use crate::inspector::{Inspector, click, fill, violations, wait_for};
 use mcproof_testkit::oauth::{OauthServers, Wish};
 use serde_json::{Value, json};
 use std::sync::mpsc;
@@ -162,5 +162,33 @@ fn the_step_that_fails_is_named_and_a_user_may_stop() {
     flow(&mut page, "failed");
     assert!(page.text_of("[data-testid=auth-failure]").contains("stopped"));
     assert_eq!(servers.steps().len(), before);
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
+fn a_client_that_was_registered_by_hand_is_put_in_on_the_page() {
+    let mut wish = OauthServers::usual();
+    wish.documents[1].1.as_object_mut().unwrap().remove("registration_endpoint");
+    let servers = servers(wish);
+    let (_inspector, mut page) = opened(&servers, &[]);
+    page.look(360, 740, "dark");
+    flow(&mut page, "waiting");
+    assert_eq!(page.evaluate("document.querySelector('[data-testid=auth-stop]').getBoundingClientRect().right <= innerWidth"), true);
+    click(&mut page, "auth-all");
+    flow(&mut page, "failed");
+    assert!(page.text_of("[data-testid=auth-failure]").contains("no client id is configured"));
+    assert_eq!(violations(&mut page), json!([]));
+    fill(&mut page, "[data-testid=auth-clientId]", "by-hand");
+    fill(&mut page, "[data-testid=auth-clientSecret]", "a-secret-of-the-client");
+    click(&mut page, "auth-use-client");
+    flow(&mut page, "waiting");
+    click(&mut page, "auth-all");
+    flow(&mut page, "page");
+    assert!(page.text_of("[data-kind=registration]").contains("by-hand"));
+    assert!(page.text_of("[data-testid=auth-page]").contains("client_id=by-hand"));
+    assert_eq!(page.evaluate("document.body.innerHTML.includes('a-secret-of-the-client')"), false);
+    // While the user is elsewhere, the flow can be stopped as well.
+    click(&mut page, "auth-stop");
+    flow(&mut page, "failed");
     assert_eq!(page.complaints(), Vec::<&Value>::new());
 }

@@ -19,8 +19,12 @@ pub enum AuthorizationFailure {
          the default endpoints of 2025-03-26"
     )]
     NoMetadata { issuer: String },
-    #[error("no metadata of the authorization server {issuer}, neither for OAuth nor for OpenID Connect")]
-    NoServerMetadata { issuer: String },
+    #[error("no metadata of the authorization server {issuer}, neither for OAuth nor for OpenID Connect{}", .page.as_ref().map(|url| format!(": {url} is a web page")).unwrap_or_default())]
+    NoServerMetadata {
+        issuer: String,
+        /// Where a web page came in their place.
+        page: Option<Box<Url>>,
+    },
     #[error("the protected-resource metadata at {url} is for `{found}`, not for the server {expected}")]
     OtherResource { url: Box<Url>, found: String, expected: Box<Url> },
     #[error("the authorization-server metadata at {url} is of the issuer `{found}`, not of `{expected}`")]

@@ -108,13 +108,18 @@ pub(super) async fn authorization_server(web: &Web, issuer: &str, server: &Url) 
     let Some(base) = Url::parse(issuer).ok().filter(|url| matches!(url.scheme(), "http" | "https")) else {
         return Err(bad(Document::ProtectedResource, server, format!("names an authorization server that is not a valid URL: `{issuer}`")));
     };
+    let mut page = None;
     for url in server_locations(&base) {
         let answer = web.metadata(FlowStep::ServerMetadata, &url).await?;
         if let Some(document) = answer.object().filter(|_| answer.status() == 200) {
             return read_server(&url, &document, &[issuer], server);
         }
+        // An application behind a catch-all route answers any path like this.
+        if page.is_none() && answer.status() == 200 && answer.is_page() {
+            page = Some(Box::new(url));
+        }
     }
-    Err(AuthorizationFailure::NoServerMetadata { issuer: issuer.to_owned() })
+    Err(AuthorizationFailure::NoServerMetadata { issuer: issuer.to_owned(), page })
 }
 
 /// The MCP server as its own authorization server, with metadata at its root or else with default endpoints

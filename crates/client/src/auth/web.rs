@@ -189,6 +189,11 @@ impl WebResponse {
         self.object()?.get("error")?.as_str().map(str::to_owned)
     }
 
+    /// Whether it is a web page, for people.
+    pub(super) fn is_page(&self) -> bool {
+        self.head.header("content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"))
+    }
+
     /// What an OAuth error response says (RFC 6749, 5.2; RFC 7591, 3.2.2), or else what came.
     pub(super) fn complaint(&self) -> String {
         let text = |name: &str| self.object().and_then(|object| Some(object.get(name)?.as_str()?.to_owned()));

@@ -24,7 +24,7 @@ test("facts name the kind of client where they differ", () => {
 });
 
 test("a comparison is copied where the command line has words for it", () => {
-  const spec = { name: "", server: null, config: null, command: ["node", "my server.js"], url: null, env: [], headers: [], withoutEnv: [], withoutHeaders: [], cwd: null, roots: [], transport: null, era: null, revision: null };
+  const spec = { name: "", server: null, config: null, command: ["node", "my server.js"], url: null, env: [], headers: [], withoutEnv: [], withoutHeaders: [], clientId: null, clientSecret: null, scope: null, cwd: null, roots: [], transport: null, era: null, revision: null };
   const connections = [{ id: 1, spec }] as unknown as Connection[];
   expect(diffCommand({ old: { file: "mcproof.lock" }, new: { connection: 1 } }, connections)).toBe(`mcproof diff mcproof.lock 'node '\\''my server.js'\\'''`);
   expect(diffCommand({ old: { file: "mcproof.lock" }, new: { connection: 1, era: "legacy" } }, connections)).toBeUndefined();

@@ -4,7 +4,7 @@ import { answersYaml, canCurl, cli, curl, expectation, folderFrom, freeName, pyt
 import type { Step } from "./store";
 import type { Connection, Handshake, JsonObject, Spec } from "./types";
 
-const EMPTY: Spec = { name: "", server: null, config: null, command: [], url: null, env: [], headers: [], withoutEnv: [], withoutHeaders: [], cwd: null, roots: [], transport: null, era: null, revision: null };
+const EMPTY: Spec = { name: "", server: null, config: null, command: [], url: null, env: [], headers: [], withoutEnv: [], withoutHeaders: [], clientId: null, clientSecret: null, scope: null, cwd: null, roots: [], transport: null, era: null, revision: null };
 const at = (spec: Partial<Spec>, resolved?: Partial<Spec>): Connection =>
   ({ id: 1, title: "x", spec: { ...EMPTY, ...spec }, ...(resolved ? { resolved: { ...EMPTY, ...resolved } } : {}), status: "open", diagnostic: null, sessions: [] });
 const step = (facts: Partial<Step> = {}): Step => ({ title: "echo", method: "tools/call", params: { name: "echo", arguments: { id: 1 } }, payload: { ok: true }, ...facts });

@@ -299,7 +299,7 @@ export async function openTest(test: TestCase) {
     for (const one of testSessions.value) sessions.delete(one.id);
     story.value = null;
     brush.value = null;
-    const spec = { name: "", server: null, config: null, command: [], url: null, env: [], headers: [], withoutEnv: [], withoutHeaders: [], cwd: null, roots: [], transport: test.transport, era: null, revision: null };
+    const spec = { name: "", server: null, config: null, command: [], url: null, env: [], headers: [], withoutEnv: [], withoutHeaders: [], clientId: null, clientSecret: null, scope: null, cwd: null, roots: [], transport: test.transport, era: null, revision: null };
     testSessions.value = (transcripts ?? []).map(({ server, transcript }, index) => {
       // Below zero, where no session of the program is.
       const id = -(test.id * 100 + index + 1);

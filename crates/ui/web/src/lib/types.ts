@@ -56,6 +56,10 @@ export interface Spec {
   /** What the configuration file sets, and is left out. */
   withoutEnv: string[];
   withoutHeaders: string[];
+  clientId: string | null;
+  /** Empty for one that is set. */
+  clientSecret: string | null;
+  scope: string | null;
   cwd: string | null;
   roots: string[];
   transport: string | null;

@@ -39,6 +39,8 @@ export function Authorization({ connection: at }: { connection: Connection }) {
   if (!flow) return null;
   const say = (go: "next" | "all" | "stop") => {
     goesOn = go !== "stop";
+    // A request that is on its way goes away with the connection.
+    if (go === "stop" && flow.state !== "waiting") return void post(`connections/${at.id}/close`).catch((error: Error) => toast(error.message, "error"));
     void post(`connections/${at.id}/authorization`, { go }).catch((error: Error) => toast(error.message, "error"));
   };
   const last = flow.steps.at(-1);
@@ -48,8 +50,9 @@ export function Authorization({ connection: at }: { connection: Connection }) {
   const [kind, text] = states[flow.state];
   return (
     <section class="authorization" data-testid="authorization" data-status={flow.state} aria-labelledby="authorization-title">
-      <div class="block-bar"><h2 id="authorization-title">Authorization</h2><Badge kind={kind}>{text}</Badge><span class="grow" />{flow.state === "waiting" && <Button kind="quiet" icon="stop" data-testid="auth-stop" onClick={() => say("stop")}>Stop the authorization</Button>}{flow.state === "authorized" && <button type="button" class="link small" aria-expanded={!folded} data-testid="auth-fold" onClick={() => setFolded(!folded)}>{folded ? "Show" : "Hide"} the steps</button>}</div>
+      <div class="block-bar wraps"><h2 id="authorization-title">Authorization</h2><Badge kind={kind}>{text}</Badge><span class="grow" />{(waitsForUser(flow) || flow.state === "running") && <Button kind="quiet" icon="stop" data-testid="auth-stop" onClick={() => say("stop")}>Stop the authorization</Button>}{flow.state === "authorized" && <button type="button" class="link small" aria-expanded={!folded} data-testid="auth-fold" onClick={() => setFolded(!folded)}>{folded ? "Show" : "Hide"} the steps</button>}</div>
       {flow.failure && <p class="note error" role="alert" data-testid="auth-failure"><Said text={flow.failure} /></p>}
+      {flow.state === "failed" && <Client at={at} open={last?.kind === "registration" || (last?.kind === "server-metadata" && /client id/.test(flow.failure ?? ""))} />}
       {(!folded || flow.state !== "authorized") && <ol class="flow" aria-label="Steps">
         <Refused flow={flow} />
         {flow.steps.map((step, index) => (
@@ -65,6 +68,31 @@ export function Authorization({ connection: at }: { connection: Connection }) {
         {ahead.map((kind) => <li key={kind} class="flow-ahead"><span class="flow-mark"><Icon name="dot" size={15} /></span><div class="flow-body"><p class="flow-title"><strong>{STEPS[kind].title}</strong></p><p class="small muted">{STEPS[kind].why}</p></div></li>)}
       </ol>}
     </section>
+  );
+}
+
+/** A client that was registered by hand, in place of one that mcproof registers. */
+function Client({ at, open }: { at: Connection; open: boolean }) {
+  const [shown, setShown] = useState(open);
+  const [client, setClient] = useState({ clientId: at.spec.clientId ?? "", clientSecret: "", scope: at.spec.scope ?? "" });
+  const field = (name: keyof typeof client, label: string, more: Record<string, unknown> = {}) => <label class="stacked">{label}<input class="mono" data-testid={`auth-${name}`} autocomplete="off" spellcheck={false} {...more} value={client[name]} onInput={(event) => setClient({ ...client, [name]: event.currentTarget.value })} /></label>;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void post(`connections/${at.id}/open`, client).catch((error: Error) => toast(error.message, "error"));
+  };
+  return (
+    <>
+      <div><button type="button" class="link small" aria-expanded={shown} data-testid="auth-client" onClick={() => setShown(!shown)}>Use a registered client</button></div>
+      {shown && (
+        <form class="save-as" onSubmit={submit}>
+          <p class="small muted">Register a client with the authorization server by hand, for the redirect URI <code>http://127.0.0.1/callback</code> on any port or that of <code>--callback-url</code>, and put its ID here.</p>
+          {field("clientId", "Client ID", { required: true })}
+          {field("clientSecret", `Client secret, if it has one${at.spec.clientSecret !== null ? "; empty keeps it" : ""}`, { type: "password", placeholder: "env:NAME, file:PATH or the secret" })}
+          {field("scope", "Scopes, separated by spaces", { placeholder: "those that the server names" })}
+          <Button kind="primary" icon="shield" type="submit" data-testid="auth-use-client">Sign in with this client</Button>
+        </form>
+      )}
+    </>
   );
 }
 

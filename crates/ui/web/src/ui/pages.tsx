@@ -48,6 +48,7 @@ export function Connect() {
   const [env, setEnv] = useState(lines(shown.env, "="));
   const [headers, setHeaders] = useState(lines(shown.headers, ":"));
   const [cwd, setCwd] = useState(spec?.cwd ?? "");
+  const [client, setClient] = useState({ clientId: spec?.clientId ?? "", clientSecret: "", scope: spec?.scope ?? "" });
   const [transport, setTransport] = useState(spec?.transport ?? "auto");
   const [era, setEra] = useState(spec?.era ?? "auto");
   const [more, setMore] = useState(spec !== undefined && (shown.env.length > 0 || shown.headers.length > 0 || leftOut(spec).length > 0 || Boolean(spec.cwd)));
@@ -66,7 +67,7 @@ export function Connect() {
   const submit = (event: Event) => {
     event.preventDefault();
     const settings = { env: pairs(env, "="), headers: pairs(headers, ":"), transport, era };
-    const changed = () => ({ env: settings.env, headers: settings.headers, withoutEnv: removed(shown.env, settings.env), withoutHeaders: removed(shown.headers, settings.headers), cwd, ...(transport === (spec?.transport ?? "auto") ? {} : { transport }), ...(era === (spec?.era ?? "auto") ? {} : { era }) });
+    const changed = () => ({ env: settings.env, headers: settings.headers, withoutEnv: removed(shown.env, settings.env), withoutHeaders: removed(shown.headers, settings.headers), cwd, ...client, ...(transport === (spec?.transport ?? "auto") ? {} : { transport }), ...(era === (spec?.era ?? "auto") ? {} : { era }) });
     // A server of a configuration file stays it until something else is typed.
     if (before && target.trim() === "" && before.spec.server) return void change(before.id, changed());
     if (target.trim() === "") return;
@@ -74,7 +75,8 @@ export function Connect() {
     if (command === null) return setWrong("A quote is not closed.");
     const url = isUrl ? target.trim() : null;
     if (before) return void change(before.id, { ...changed(), ...(target === written ? {} : { target: { command: url && before.spec.url ? before.spec.command : command, url } }) });
-    void add({ command, url, ...settings, ...(cwd ? { cwd } : {}) });
+    const typed = Object.fromEntries(Object.entries(client).filter(([, value]) => value !== ""));
+    void add({ command, url, ...settings, ...typed, ...(cwd ? { cwd } : {}) });
   };
   const change = async (id: number, changes: JsonObject) => {
     setWrong("");
@@ -118,13 +120,18 @@ export function Connect() {
         {address && <p class="note" data-testid="taken-as-command">This is taken as a command. For a URL, write the scheme: <button type="button" class="link" onClick={() => setTarget(address)}>{visible(address)}</button></p>}
         {wrong && <p class="note error" role="alert"><Said text={wrong} /></p>}
         {before?.spec.server && target === "" && <p class="small muted">It is <code>{visible(before.spec.server)}</code> of the configuration file, as long as nothing else is typed here.</p>}
-        {<button type="button" class="link" aria-expanded={more} data-testid="more-settings" onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, transport, era"}</button>}
+        {<button type="button" class="link" aria-expanded={more} data-testid="more-settings" onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, OAuth client, transport, era"}</button>}
         {more && before && <p class="small muted">Values that were set before are not shown: a line without a value keeps it, and a line that is removed removes it.{spec && leftOut(spec).length > 0 && <> Left out of what the configuration file sets: {leftOut(spec).map((name, index) => <>{index > 0 && ", "}<code>{visible(name)}</code></>)}; a line with the name brings it back.</>}{spec?.server && !before.resolved && <> What the configuration file sets is listed once the file could be read.</>}</p>}
         {more && (
           <div class="more">
             <label>Environment, one NAME=value per line<textarea class="code" rows={3} data-testid="env" value={env} onInput={(event) => setEnv(event.currentTarget.value)} /></label>
             <label>Headers, one Name: value per line<textarea class="code" rows={3} data-testid="headers" value={headers} onInput={(event) => setHeaders(event.currentTarget.value)} /></label>
             <label>Directory<input value={cwd} class="mono" placeholder={before ? (serverOf(before).cwd ?? "") : ""} onInput={(event) => setCwd(event.currentTarget.value)} /></label>
+            {(isUrl || (before && serverOf(before).url)) && <>
+              <label>OAuth client ID<input value={client.clientId} class="mono" data-testid="client-id" autocomplete="off" placeholder="registered by mcproof" onInput={(event) => setClient({ ...client, clientId: event.currentTarget.value })} /></label>
+              <label>Client secret<input value={client.clientSecret} class="mono" type="password" autocomplete="off" placeholder={spec?.clientSecret === "" ? "empty keeps it" : "env:NAME, file:PATH or the secret"} onInput={(event) => setClient({ ...client, clientSecret: event.currentTarget.value })} /></label>
+              <label>Scopes<input value={client.scope} class="mono" autocomplete="off" placeholder="those that the server names" onInput={(event) => setClient({ ...client, scope: event.currentTarget.value })} /></label>
+            </>}
             <label>Transport<select value={transport} onChange={(event) => setTransport(event.currentTarget.value)}><option value="auto">auto</option><option value="stdio">stdio</option><option value="http">Streamable HTTP</option><option value="sse">HTTP+SSE</option></select></label>
             <label>Era<select value={era} onChange={(event) => setEra(event.currentTarget.value)}><option value="auto">auto</option><option value="legacy">legacy</option><option value="modern">modern</option></select></label>
           </div>
