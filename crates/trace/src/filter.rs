@@ -59,6 +59,8 @@ enum Term {
     Code(Comparison<i64>),
     Http(Comparison<i64>),
     Duration(Comparison<Duration>),
+    /// Of its beginning, counted from that of the session.
+    At(Comparison<Duration>),
     /// In lower case.
     Text(String),
 }
@@ -137,6 +139,7 @@ impl Term {
                 call.http.as_ref().and_then(|http| http.status).is_some_and(|status| comparison.holds(i64::from(status)))
             }
             Self::Duration(comparison) => call.duration().is_some_and(|duration| comparison.holds(duration)),
+            Self::At(comparison) => comparison.holds(call.start),
             Self::Text(needle) => {
                 let has = |text: &str| text.to_lowercase().contains(needle);
                 has(&call.method)

@@ -44,7 +44,7 @@ const FILTERS: &str = "\
 Filters:
   method:tools/call  tool:search  prompt:NAME  uri:FILE  target:NAME   `*` matches any text; quote values with spaces
   status:error       or ok, pending, input-required, tool-error, rpc-error, http-error, canceled, no-response
-  duration:>500ms    code:-32602  http:>=400  id:7  call:12  session:2
+  duration:>500ms    at:>1.2s at:<2s  (since the session began)  code:-32602  http:>=400  id:7  call:12  session:2
   dir:in|out         from or to the server; kind:request|notification|http|unmatched
   server:  transport:  client:  test:  text:WORD or just WORD
   A B, A OR B, -A, (…)";

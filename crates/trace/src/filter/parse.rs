@@ -5,7 +5,7 @@ use crate::calls::{CallKind, CallStatus};
 use mcproof_record::Direction;
 use std::time::Duration;
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "method",
     "tool",
     "prompt",
@@ -24,6 +24,7 @@ const KEYS: [&str; 18] = [
     "code",
     "http",
     "duration",
+    "at",
 ];
 
 /// Parentheses inside each other.
@@ -213,7 +214,8 @@ fn term(word: Word) -> Result<Condition, FilterError> {
         "call" => Term::Call(whole(value, at, wide)?),
         "code" => Term::Code(number(value, at, wide)?),
         "http" => Term::Http(number(value, at, wide)?),
-        "duration" => Term::Duration(duration(value, at, wide)?),
+        "duration" => Term::Duration(duration(value, "durations", at, wide)?),
+        "at" => Term::At(duration(value, "times", at, wide)?),
         _ => {
             let names = KEYS.into_iter().chain(["text"]);
             let hint = near(key, names).map_or_else(
@@ -283,11 +285,11 @@ fn number(value: &str, at: usize, length: usize) -> Result<Comparison<i64>, Filt
     Ok(Comparison { operator: operator.unwrap_or(Operator::Equal), value })
 }
 
-fn duration(value: &str, at: usize, length: usize) -> Result<Comparison<Duration>, FilterError> {
+fn duration(value: &str, what: &str, at: usize, length: usize) -> Result<Comparison<Duration>, FilterError> {
     let (operator, rest) = operator(value);
     let wrong = |message: String, hint: &str| error(message, at, length).with_hint(hint);
     let Some(operator) = operator.filter(|operator| *operator != Operator::Equal) else {
-        return Err(wrong(format!("`{value}` does not say which durations"), "begin with `>`, `>=`, `<` or `<=`"));
+        return Err(wrong(format!("`{value}` does not say which {what}"), "begin with `>`, `>=`, `<` or `<=`"));
     };
     let digits = rest.trim_end_matches(|symbol: char| symbol.is_ascii_alphabetic() || symbol == 'µ');
     let unit = match &rest[digits.len()..] {

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { takeToken } from "./lib/api";
 import { followPlaces, keepDrafts } from "./lib/route";
-import { follow, isFile, paletteOpen, story, takeRecorded, trafficOpen } from "./lib/store";
+import { follow, isFile, paletteOpen, pane, story, takeRecorded, trafficOpen } from "./lib/store";
 import "./style.css";
 import { App } from "./ui/shell";
 
@@ -11,7 +11,14 @@ addEventListener("keydown", (event) => {
     paletteOpen.value = !paletteOpen.value;
   } else if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "j") {
     event.preventDefault();
-    trafficOpen.value = !trafficOpen.value;
+    const inside = document.querySelector(".traffic-pane")?.contains(document.activeElement) === true;
+    if (trafficOpen.value && inside) trafficOpen.value = false;
+    else {
+      trafficOpen.value = true;
+      pane.value = "traffic";
+      // Once it is drawn.
+      setTimeout(() => (document.querySelector<HTMLElement>("[data-testid=calls]") ?? document.querySelector<HTMLElement>("[data-testid=filter]"))?.focus());
+    }
   } else if (event.key === "Escape" && !paletteOpen.value && story.value && !(event.target instanceof HTMLInputElement)) story.value = null;
 });
 

@@ -19,7 +19,7 @@ export type Filter = (call: Call, about?: About) => boolean;
 
 export const KEYS = [
   "method", "tool", "prompt", "uri", "target", "server", "transport", "client", "test", "id", "status", "kind", "dir", "session", "call",
-  "code", "http", "duration",
+  "code", "http", "duration", "at",
 ];
 export const STATUSES = ["pending", "ok", "input-required", "tool-error", "rpc-error", "http-error", "canceled", "no-response"];
 const KINDS = ["request", "notification", "http", "unmatched"];
@@ -217,8 +217,12 @@ function term({ place, text, bare, quoted }: Word): Filter {
       return (call) => call.http?.status !== undefined && holds(call.http.status);
     }
     case "duration": {
-      const holds = durations(value, at, wide);
+      const holds = durations(value, "durations", at, wide);
       return (call) => call.end !== undefined && holds(call.end - call.start);
+    }
+    case "at": {
+      const holds = durations(value, "times", at, wide);
+      return (call) => holds(call.start);
     }
   }
   const close = near(key, [...KEYS, "text"]);
@@ -266,10 +270,10 @@ function number(value: string, at: number, wide: number) {
   return comparison(sign ?? "=", Number(digits));
 }
 
-function durations(value: string, at: number, wide: number) {
+function durations(value: string, what: string, at: number, wide: number) {
   const [sign, rest] = operator(value);
   if (sign === undefined || sign === "=")
-    throw new FilterError(`\`${value}\` does not say which durations`, at, wide, "begin with `>`, `>=`, `<` or `<=`");
+    throw new FilterError(`\`${value}\` does not say which ${what}`, at, wide, "begin with `>`, `>=`, `<` or `<=`");
   const digits = rest.replace(/[a-zA-Zµ]+$/u, "");
   const unit = { us: 1, µs: 1, ms: 1e3, s: 1e6, m: 6e7 }[rest.slice(digits.length)];
   if (unit === undefined) throw new FilterError(`\`${rest}\` has no unit`, at, wide, "write a unit: us, ms, s or m, as in `>500ms`");

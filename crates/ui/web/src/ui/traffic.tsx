@@ -5,6 +5,7 @@ import { save } from "../lib/api";
 import { isFailure, type Call } from "../lib/calls";
 import { FilterError, parse, type Filter } from "../lib/filter";
 import { brush, compared, connection, currentSession, earlier, filterText, frameVersion, go, handshake, isFile, isNarrow, shownSession, story, systemDark, tell, theme, toast, type SessionData } from "../lib/store";
+import { moved } from "../lib/span";
 import { isOver, type Task } from "../lib/tasks";
 import { clock, count, duration, visible } from "../lib/text";
 import { Button, Empty, Icon, Menu, Rows } from "./basics";
@@ -42,7 +43,7 @@ export function Traffic() {
       <div class="traffic-head">
         <div class={`filter ${mistake ? "bad" : ""}`}>
           <Icon name="search" size={14} />
-          <input type="search" value={filterText.value} placeholder="Filter: method:tools/* status:error duration:>100ms" aria-label="Filter the traffic" spellcheck={false} data-testid="filter"
+          <input type="search" value={filterText.value} placeholder="Filter: method:tools/* status:error at:>1.2s" aria-label="Filter the traffic" spellcheck={false} data-testid="filter"
             aria-invalid={mistake !== null} aria-describedby={mistake ? "filter-mistake" : undefined} onInput={(event) => (filterText.value = event.currentTarget.value)} />
         </div>
         {mistake && <p class="mistake" id="filter-mistake" role="alert"><code>{" ".repeat(Math.min(mistake.column, 60))}{"^".repeat(Math.min(mistake.length, 40))}</code>{mistake.message}{mistake.hint && <span class="muted">; {mistake.hint}</span>}</p>}
@@ -309,7 +310,16 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
     return [...session.tracker.tasks.all.values()].findLast((task) => at >= axis.place(task.begun) * room - 3 && at <= axis.place(task.ended ?? until) * room + 3);
   };
   return (
-    <div class="timeline" data-testid="timeline">
+    <div class="timeline" data-testid="timeline" role="slider" tabIndex={0} aria-label="Time range" aria-valuemin={0} aria-valuemax={100} aria-valuenow={brush.value ? Math.round(axis.place(brush.value[0]) * 100) : 0}
+      aria-valuetext={brush.value ? `from ${clock(brush.value[0])} to ${clock(brush.value[1])} s` : `all of ${clock(until)} s`} title="Arrows choose a time range, Shift with arrows changes its end, Escape ends it"
+      onKeyDown={(event) => {
+        if (event.ctrlKey || event.metaKey || event.altKey) return;
+        const next = moved(brush.value && [axis.place(brush.value[0]), axis.place(brush.value[1])], event.key, event.shiftKey);
+        if (next === undefined || (next === null && !brush.value)) return;
+        event.preventDefault();
+        event.stopPropagation();
+        brush.value = next && [axis.time(next[0]), axis.time(next[1])];
+      }}>
       <canvas ref={canvas} role="img" aria-label={`Timeline of ${count(session.tracker.calls.length, "call")}; drag to choose a time range`} style={{ height: `${tall}px` }}
         title={hover ? `${hover.method} ${hover.target ?? ""} ${hover.end !== undefined ? duration(hover.end - hover.start) : ""}${hover.policies ? ", answered by a policy" : ""}` : undefined}
         onPointerDown={(event) => { canvas.current!.setPointerCapture(event.pointerId); const at = place(event); setDrag([at, at]); }}
