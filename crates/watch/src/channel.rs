@@ -54,11 +54,29 @@ pub struct Post {
     pub body: Vec<u8>,
     /// What else must not come up in what is told of the answer.
     pub hidden: Vec<Secret>,
+    pub success: Success,
+}
+
+/// How a service says that it has taken something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Success {
+    /// By its status, and whatever else it says.
+    Status,
+    /// With 202, or an object of JSON. What answers everything with 200, as a proxy or a parked address does, has taken nothing.
+    AcceptedOrJson,
+}
+
+impl Success {
+    /// Whether a response with a status of success is one of the service.
+    fn is_of_service(self, status: u16, body: &str) -> bool {
+        self == Self::Status || status == 202 || matches!(serde_json::from_str(body), Ok(Value::Object(_)))
+    }
 }
 
 impl Post {
     fn json(url: &str, body: &Value) -> Self {
-        Self { method: "POST", url: Secret::new(url), headers: Vec::new(), body: body.to_string().into_bytes(), hidden: Vec::new() }
+        let (body, success) = (body.to_string().into_bytes(), Success::Status);
+        Self { method: "POST", url: Secret::new(url), headers: Vec::new(), body, hidden: Vec::new(), success }
     }
 
     #[must_use]

@@ -84,6 +84,8 @@ struct Inner {
     rendered: rendered::Rendered,
     spans: crate::otlp::Queue,
     refusals: guard::Refusals,
+    /// What was refused and written down.
+    refused: guard::Refusals,
     /// Requests for subscriptions.
     subscribing: guard::Refusals,
     /// Tells endless answers that we are about to end.
@@ -138,6 +140,7 @@ impl State {
             rendered: rendered::Rendered::default(),
             spans: crate::otlp::Queue::default(),
             refusals: guard::Refusals::default(),
+            refused: guard::Refusals::default(),
             subscribing: guard::Refusals::default(),
             closing: watch::Sender::new(false),
         };

@@ -59,6 +59,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     what_a_dead_notifier_had_leased_is_sent_when_its_lease_is_over,
     a_message_of_an_incident_that_is_gone_holds_nothing_up,
     who_lost_the_row_while_sending_writes_nothing,
+    what_answers_everything_with_200_has_taken_no_page,
     mail_goes_out_and_what_a_server_refuses_for_good_is_refused,
     whom_a_server_refuses_for_a_moment_gets_the_mail_later_and_nobody_gets_it_twice,
     nothing_is_sent_once_the_right_to_it_is_gone,
@@ -352,6 +353,18 @@ async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up
     assert!(world.until(BEGIN + seconds(29)).await.is_empty());
     world.until(BEGIN + seconds(600)).await;
     assert_eq!((chat.heard().len(), world.open().await), (4, 0));
+}
+
+async fn what_answers_everything_with_200_has_taken_no_page(address: String) {
+    let pager = Receiver::http().await;
+    let key = "routing_key: r0uting-key";
+    let config = format!("channels:\n  pager: {{ pagerduty: {{ {key}, url: \"{}\" }} }}\n", pager.url("/v2/enqueue"));
+    pager.will([Reply::Body(""), Reply::Body("welcome"), Reply::Body(r#"{"status":"success"}"#)]);
+    let mut world = World::new(&address, &config).await;
+    world.write(Kind::Trigger, &["pager"]).await;
+    let sent = world.until(BEGIN + seconds(60)).await;
+    assert_eq!((pager.heard().len(), world.open().await), (3, 0), "{sent:?}");
+    assert!(sent[0].outcome.as_ref().is_err_and(|why| why.ends_with("which is not a response of this service")), "{sent:?}");
 }
 
 async fn alerts_that_may_be_open_somewhere_are_closed_there_too(address: String) {

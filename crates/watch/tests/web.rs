@@ -578,7 +578,13 @@ fn roles_and_audit(dashboard: &Dashboard) {
         ["oscar", "token", "silence", "", "done"],
         ["vera", "login", "log in", "", "done"],
     ];
+    let (refused, found): (Vec<_>, Vec<_>) = found.into_iter().partition(|entry| entry[4] == "refused: 403 Forbidden");
     assert_eq!(found, expected.map(|row| row.map(str::to_owned)), "who may do nothing has done nothing");
+    // What somebody tried who may not do it is written down, too.
+    let by = |who: &str| refused.iter().filter(|entry| entry[0] == who).map(|entry| entry[2..4].join(" ")).collect::<Vec<String>>();
+    assert_eq!(by("oscar"), ["GET /api/audit ", "GET /audit ", "GET /tokens ", "remove a target nobody", "revoke a token reader"]);
+    assert_eq!((by("vera").len(), by("ann").len(), refused.len()), (9, 0, 14));
+    assert!(by("vera").contains(&"mute svc-0001".to_owned()), "{refused:?}");
     let page = dashboard.ask("GET", "/audit", &[("Authorization", "Bearer token-of-ann")], "").body;
     assert!(page.contains("announce a deploy") && page.contains("oscar"), "{page}");
     let last = entries.last().unwrap()["id"].as_str().unwrap();

@@ -157,6 +157,9 @@ impl DeliveryClient {
         let said = if excerpt.is_empty() { format!("status {}", answer.status) } else { format!("status {}: {excerpt}", answer.status) };
         match answer.status {
             200..=299 if tells_failure(&text) => Err(passing(said, false)),
+            200..=299 if !post.success.is_of_service(answer.status, &text) => {
+                Err(passing(format!("{said}, which is not a response of this service"), false))
+            }
             200..=299 => Ok(said),
             408 | 429 | 500..=599 => {
                 let after = answer.header("retry-after").and_then(|value| retry_after(value, now));

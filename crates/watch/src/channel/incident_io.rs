@@ -1,8 +1,8 @@
 //! Alert events of incident.io, from an HTTP source: <https://docs.incident.io/api-reference/alert-events-v2/createhttp>. The incident is
 //! the key. Descriptions are Markdown, in which what a server said stands in a code block.
 
-use super::Post;
 use super::message::{Kind, Message, cut, fenced};
+use super::{Post, Success};
 use crate::config::Secret;
 use serde_json::{Map, Value, json};
 
@@ -30,5 +30,6 @@ pub(super) fn pack(url: &str, token: &Secret, message: &Message) -> Option<Post>
     if let Some(link) = message.link() {
         event["source_url"] = link.into();
     }
-    Some(Post { hidden: vec![token.clone()], ..Post::json(url, &event) }.header("authorization", &format!("Bearer {}", token.expose())))
+    let post = Post { hidden: vec![token.clone()], success: Success::AcceptedOrJson, ..Post::json(url, &event) };
+    Some(post.header("authorization", &format!("Bearer {}", token.expose())))
 }

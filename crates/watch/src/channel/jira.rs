@@ -2,7 +2,7 @@
 //! open, another one only counts up.
 
 use super::message::{Kind, Message, cut};
-use super::{Post, below};
+use super::{Post, Success, below};
 use crate::config::Secret;
 use crate::incident::Severity;
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ pub(super) fn pack(url: &str, api_key: &Secret, message: &Message) -> Result<Pos
         Kind::Resolve => Post::json(&with_alias("close")?, &note()),
         Kind::Trigger | Kind::Update | Kind::Reminder | Kind::Escalation => Post::json(url, &alert(message)),
     };
-    Ok(post.header("authorization", &format!("GenieKey {}", api_key.expose())))
+    Ok(Post { success: Success::AcceptedOrJson, ..post.header("authorization", &format!("GenieKey {}", api_key.expose())) })
 }
 
 fn alert(message: &Message) -> Value {

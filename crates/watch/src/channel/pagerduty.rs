@@ -1,7 +1,7 @@
 //! PagerDuty, Events API v2. The incident is the key: what is sent again changes nothing there.
 
-use super::Post;
 use super::message::{Kind, Message, cut};
+use super::{Post, Success};
 use crate::config::Secret;
 use crate::incident::Severity;
 use serde_json::{Map, Value, json};
@@ -41,5 +41,6 @@ pub(super) fn pack(url: &str, routing_key: &Secret, message: &Message) -> Post {
             event["links"] = links.into();
         }
     }
-    Post { hidden: vec![routing_key.clone()], ..Post::json(url, &event) }
+    // <https://developer.pagerduty.com/docs/send-alert-event>: 202, with an object.
+    Post { hidden: vec![routing_key.clone()], success: Success::AcceptedOrJson, ..Post::json(url, &event) }
 }

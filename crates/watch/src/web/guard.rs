@@ -8,6 +8,7 @@ use crate::moment::Moment;
 use crate::role::Role;
 use crate::store::StoreFailure;
 use crate::store::audit::{self, AuditEvent};
+use crate::worker::LONGEST_ANSWER;
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State as Shared};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -147,6 +148,9 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     };
     let Some(Known { name, role, by }) = known else {
         if bearer(request.headers()).is_some() && state.inner.refusals.count(peer, state.now()) {
+            let network = peer.map(|peer| peer.client_network().to_string()).unwrap_or_default();
+            let event = AuditEvent { who: "unknown", via: By::Bearer.word(), action: "try tokens", subject: &network };
+            write_refusal(&state, peer, event, StatusCode::TOO_MANY_REQUESTS, 1).await;
             let (problem, remedy) = ("too many wrong tokens", "wait a minute, or send a valid token");
             return super::api::refuse(StatusCode::TOO_MANY_REQUESTS, "too-many", problem, remedy);
         }
@@ -172,7 +176,11 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     let matched = request.extensions().get::<MatchedPath>().map_or_else(String::new, |path| path.as_str().to_owned());
     let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
     let needed = needed(&matched, is_reading);
+    let action = if is_reading { format!("{} {matched}", request.method()) } else { action(request.method(), &matched) };
     if role < needed {
+        let subject = subject(&matched, request.uri().path()).unwrap_or_default();
+        let event = AuditEvent { who: &name, via: by.word(), action: &action, subject: &subject };
+        write_refusal(&state, peer, event, StatusCode::FORBIDDEN, REFUSALS).await;
         let problem = format!("this requires the role `{needed}`, but {} has the role `{role}`", super::shown::plain(&name));
         return if api {
             super::api::refuse(StatusCode::FORBIDDEN, "forbidden", &problem, "use a token with that role")
@@ -182,14 +190,18 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     }
     let mut entry = None;
     let is_kept = is_kept_in_memory(&matched);
-    let action = action(request.method(), &matched);
     if !is_reading {
+        let known = subject(&matched, request.uri().path());
         let (vouched, said) = match vouched(request, &config, by, &seal).await {
             Ok(vouched) => vouched,
-            Err(response) => return response,
+            Err(response) => {
+                let event = AuditEvent { who: &name, via: by.word(), action: &action, subject: known.as_deref().unwrap_or_default() };
+                write_refusal(&state, peer, event, response.status(), REFUSALS).await;
+                return response;
+            }
         };
         request = vouched;
-        let subject = subject(&matched, request.uri().path()).or(said).unwrap_or_default();
+        let subject = known.or(said).unwrap_or_default();
         let id = audit::new_id(state.now());
         let event = AuditEvent { who: &name, via: by.word(), action: &action, subject: &subject };
         let written = match is_kept {
@@ -219,6 +231,20 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
         response.headers_mut().append(header::SET_COOKIE, cookie(&config, VISIT_COOKIE, &seed, SESSION));
     }
     response
+}
+
+/// What is refused is written down as well, but of one client network only so often in a minute. It is refused whether that works or not.
+async fn write_refusal(state: &State, peer: Option<Peer>, event: AuditEvent<'_>, status: StatusCode, most: u32) {
+    let now = state.now();
+    if state.inner.refused.exceeds(peer, now, most) {
+        return;
+    }
+    let id = audit::new_id(now);
+    let writing = async {
+        state.store.write_down_as(&id, &event, now).await?;
+        state.store.write_outcome(&id, &format!("refused: {status}")).await
+    };
+    let _ = tokio::time::timeout(LONGEST_ANSWER, writing).await;
 }
 
 /// What somebody has to be for what is at this path.
