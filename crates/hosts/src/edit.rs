@@ -19,6 +19,8 @@ pub enum ServerChange {
     AsBefore,
     /// It is at a URL; only servers that the host starts are put behind the proxy.
     AtUrl,
+    /// An extension of the host says how it is started, as those of Zed do.
+    OfExtension,
     /// It is not written in a way that is understood.
     NotUnderstood,
 }

@@ -53,6 +53,7 @@ fn changes(text: &str, value: &Value<'_>, edit: Edit, program: &str) -> Option<(
     let is_at_url = ["url", "serverUrl", "httpUrl"].iter().any(|name| member(entry, name).is_some());
     let (entry, command) = match member(entry, "command") {
         None if is_at_url => return Some((ServerChange::AtUrl, Vec::new())),
+        None if is_of_extension(entry) => return Some((ServerChange::OfExtension, Vec::new())),
         // Older settings of Zed.
         Some(Value::Object(inner)) => (inner, member(inner, "path")?),
         Some(command) => (entry, command),
@@ -69,6 +70,15 @@ fn changes(text: &str, value: &Value<'_>, edit: Edit, program: &str) -> Option<(
         (Edit::Install, true) | (Edit::Uninstall, false) => Some((ServerChange::AsBefore, Vec::new())),
         (Edit::Install, false) => Some((ServerChange::Installed, install(text, command, arguments, program))),
         (Edit::Uninstall, true) => Some((ServerChange::Uninstalled, uninstall(text, command, arguments?, &words)?)),
+    }
+}
+
+/// Whether the entry holds what Zed says of a server whose command an extension knows: its source, or its settings alone.
+fn is_of_extension(entry: &Object<'_>) -> bool {
+    let source = member(entry, "source").and_then(Value::as_string_lit);
+    match source {
+        Some(source) => source.value == "extension",
+        None => member(entry, "settings").is_some(),
     }
 }
 

@@ -35,6 +35,14 @@ fn each_host_gets_its_bytes_back() {
 }
 
 #[test]
+fn servers_of_extensions_are_told_apart_from_what_is_not_understood() {
+    let (_, servers) = done(Host::Zed, &fixture(Host::Zed), Edit::Install);
+    let found = servers.into_iter().map(|(_, change)| change).collect::<Vec<_>>();
+    let [installed, of_extension] = [ServerChange::Installed, ServerChange::OfExtension];
+    assert_eq!(found, [installed, of_extension, of_extension, installed]);
+}
+
+#[test]
 fn the_host_starts_the_proxy_with_the_command_of_the_server() {
     let (installed, _) = done(Host::Project, &fixture(Host::Project), Edit::Install);
     let expected = r#"{"mcpServers":{"shop":{"command":"/usr/local/bin/mcproof","args":["proxy", "--", "node", "server.js"]}}}"#;

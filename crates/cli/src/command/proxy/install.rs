@@ -88,6 +88,7 @@ fn told(what: Edit, change: ServerChange) -> &'static str {
         (ServerChange::AsBefore, Edit::Install) => "already starts through the proxy",
         (ServerChange::AsBefore, Edit::Uninstall) => "does not start through the proxy",
         (ServerChange::AtUrl, _) => "unchanged: it is at a URL; record it with `mcproof proxy --listen ADDRESS URL`",
+        (ServerChange::OfExtension, _) => "unchanged: an extension of the host starts it",
         (ServerChange::NotUnderstood, _) => "unchanged: its entry is not understood; expected `command` (string) and `args` (list of strings)",
     }
 }
