@@ -1243,6 +1243,18 @@ fn a_damaged_database_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_damaged_log_of_a_database_is_told() {
+    let folder = folder_with(&[("watch.yaml", "targets: { shop: { stdio: 'mcproof demo shop' } }\nchannels: {}\n")]);
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert!(ran.code == Some(0) && !ran.stderr.contains("write-ahead log"), "{}", ran.stderr);
+    std::fs::write(folder.path().join("watch.db-wal"), [b'x'; 8192]).unwrap();
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("the write-ahead log of the database was damaged"), "{}", ran.stderr);
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert!(ran.code == Some(0) && !ran.stderr.contains("write-ahead log"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_saved_probe_is_judged_again_without_its_server() {
     let folder = folder_with(&[]);
     let ran = run(folder.path(), &["probe", "--trace", "good.json", "--", MCPROOF, "demo", "shop"]);

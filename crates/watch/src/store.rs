@@ -43,6 +43,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Transaction};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -76,6 +77,8 @@ pub struct Store {
     file: Arc<OnceLock<OpenFile>>,
     /// Nothing is read or written before.
     is_admitted: Arc<AtomicBool>,
+    /// Of SQLite: what was written last is lost.
+    is_log_lost: bool,
     /// Targets that only other processes know.
     left_alone: Arc<RwLock<Arc<Vec<String>>>>,
     /// When this process read its file, in milliseconds: what is known of processes that vanished before that does not count.
@@ -221,6 +224,7 @@ impl Store {
         let dialect = Dialect::of_address(address)?;
         let options = dialect.options(address)?;
         let is_admitted = Arc::new(AtomicBool::new(true));
+        let is_log_lost = dialect == Dialect::Sqlite && has_damaged_log(&dialect.address(address));
         if dialect == Dialect::Sqlite {
             make_private(&dialect.address(address))?;
             // A pool tries again, and only says in the end that it took too long.
@@ -235,7 +239,7 @@ impl Store {
             Dialect::Sqlite => dialect.prepared(READERS, &[CACHE_OF_READERS], &is_admitted).connect_with(options).await?,
             Dialect::Postgres => writer.clone(),
         };
-        let store = Self::of_pools(dialect, pool, writer, is_admitted);
+        let store = Self { is_log_lost, ..Self::of_pools(dialect, pool, writer, is_admitted) };
         store.know_file(address);
         store.prepare().await?;
         Ok(store)
@@ -280,7 +284,8 @@ impl Store {
 
     fn of_pools(dialect: Dialect, pool: AnyPool, writer: AnyPool, is_admitted: Arc<AtomicBool>) -> Self {
         let (days, file, left_alone, kept_since) = (Arc::default(), Arc::default(), Arc::default(), processes::never());
-        Self { pool, writer, dialect, fence: Fence::Up, days, file, is_admitted, left_alone, kept_since, anchor: None }
+        let (fence, is_log_lost, anchor) = (Fence::Up, false, None);
+        Self { pool, writer, dialect, fence, days, file, is_admitted, is_log_lost, left_alone, kept_since, anchor }
     }
 
     fn know_file(&self, address: &str) {
@@ -294,6 +299,11 @@ impl Store {
     /// Whether the file of the database was removed, or another one put in its place.
     pub(crate) fn is_displaced(&self) -> bool {
         self.file.get().is_some_and(|file| identity(&file.path) != Some(file.identity))
+    }
+
+    /// Whether the write-ahead log of the file was damaged when it was opened: SQLite then goes on with what the file has, and says nothing.
+    pub fn has_lost_log(&self) -> bool {
+        self.is_log_lost
     }
 
     /// Whether it stands in for a database that others write, too.
@@ -433,6 +443,20 @@ fn make_private(address: &str) -> Result<(), sqlx::Error> {
     // It may be there already; of what is wrong with it SQLite says more.
     drop(files::private_file(OpenOptions::new().write(true).create_new(true)).open(options.get_filename()));
     Ok(())
+}
+
+/// Whether there is a write-ahead log beside a file, and its header is none, <https://sqlite.org/fileformat2.html#walformat>: one that was
+/// written in part has a header, or has nothing that counts.
+fn has_damaged_log(address: &str) -> bool {
+    const MAGIC: [u32; 2] = [0x377f_0682, 0x377f_0683];
+    const HEADER: usize = 32;
+    let Ok(options) = SqliteConnectOptions::from_str(address) else { return false };
+    let mut path = options.get_filename().as_os_str().to_owned();
+    path.push("-wal");
+    let mut header = [0; HEADER];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    let magic = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+    read.is_ok() && header != [0; HEADER] && !MAGIC.contains(&magic)
 }
 
 /// What is left inside a transaction whose end failed, because the disk was full, would refuse to begin another one for ever: such a

@@ -118,6 +118,11 @@ async fn open(config: Config, log: Form, arguments: &Arguments) -> Result<Servic
     } else {
         Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?
     };
+    if monitor.store.has_lost_log() {
+        let why = "the write-ahead log of the database was damaged: what was written last is lost, such as incidents and acknowledgements";
+        let hint = "check the disk; if more is missing than that, end the monitor and put a backup in place";
+        log.say(Level::Error, "database", &[("while", "starting"), ("why", why), ("hint", hint)]);
+    }
     let name = format!("{}-{}", std::process::id(), clock.now().0);
     let subscribers = Subscribers::new(monitor.store.clone(), monitor.plan(), network.clone(), name);
     let delivery_client = DeliveryClient::new(network);
