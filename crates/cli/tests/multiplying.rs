@@ -198,11 +198,11 @@ fn nesting_without_end() {
 fn one_line_of_megabytes() {
     let numbers = "1.10, ".repeat(200_000);
     taken(&format!("vars: {{ a: [{numbers}] }}\n{OWN}"));
-    refused(&[("s.mcproof.yaml", &format!("vars: {{ a: [{}] }}\n{OWN}", "\"${nope}\", ".repeat(200_000)))], "nothing defines `${nope}`");
+    refused(&[("s.mcproof.yaml", &format!("vars: {{ a: [{}] }}\n{OWN}", "\"${nope}\", ".repeat(200_000)))], "undefined variable `${nope}`");
     let steps = "{ call: \"é${nope}\" }, ".repeat(9_000);
     refused(
         &[("s.mcproof.yaml", &format!("server: {{ stdio: x }}\ntests: [{{ name: a, steps: [{steps}] }}]\n"))],
-        "nothing defines `${nope}`",
+        "undefined variable `${nope}`",
     );
     let steps = "{ call: 1.0, expect: { a: 1 } }, ".repeat(9_000);
     taken(&format!("server: {{ stdio: x }}\ntests: [{{ name: a, steps: [{steps}] }}]\n"));

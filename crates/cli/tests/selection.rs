@@ -170,10 +170,10 @@ fn a_selection_of_nothing_is_never_green() {
     check(&["-E", "tag(smoke)"], 4, &["none of 12 tests", "none has any tag"]);
     check(&["-E", "name(ping) & name(echo)"], 4, &["every condition is met by some test, but all together by none"]);
     check(&["s.mcproof.yaml::pnig"], 4, &["s.mcproof.yaml has no test called `pnig`", "did you mean `ping`?"]);
-    check(&["s.mcproof.yaml:2"], 4, &["no test stands at s.mcproof.yaml:2", "the nearest one is `tools are listed` in"]);
-    check(&["s.mcproof.yaml:4"], 4, &["no test stands at s.mcproof.yaml:4"]);
-    check(&["s.mcproof.yaml:19"], 4, &["no test stands at s.mcproof.yaml:19", "the nearest one is `ping` in lines"]);
-    check(&["s.mcproof.yaml:999"], 4, &["no test stands at s.mcproof.yaml:999", "`ping`"]);
+    check(&["s.mcproof.yaml:2"], 4, &["no test at s.mcproof.yaml:2", "the nearest one is `tools are listed` in"]);
+    check(&["s.mcproof.yaml:4"], 4, &["no test at s.mcproof.yaml:4"]);
+    check(&["s.mcproof.yaml:19"], 4, &["no test at s.mcproof.yaml:19", "the nearest one is `ping` in lines"]);
+    check(&["s.mcproof.yaml:999"], 4, &["no test at s.mcproof.yaml:999", "`ping`"]);
     check(&["--transport", "sse"], 4, &["no test uses a transport"]);
     check(&["nothing.yaml::ping"], 2, &["`nothing.yaml::ping` does not exist"]);
     check(&["--shard", "3/2"], 2, &["the last is 2/2"]);
@@ -309,7 +309,7 @@ fn what_did_not_pass_is_run_again() {
     assert_eq!(world.run(&["test", "--last-failed", "-q"]).stdout.split(" in ").next(), Some("2 passed"));
     let ran = world.run(&["test", "--rerun-failed"]);
     assert_eq!(ran.code, Some(4));
-    assert!(ran.stderr.contains("the last runs in this directory left none of 12 tests failed or undone"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("none of 12 tests failed or was left unfinished in the last run"), "{}", ran.stderr);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
     match problems.is_empty() {
         true => Ok(found),
         false => {
-            let hint = advice.unwrap_or_else(|| "name suite files or folders that hold some; -E 'name(TEXT)' chooses tests".to_owned());
+            let hint = advice.unwrap_or_else(|| "name suite files, or directories that contain some; -E 'name(TEXT)' selects tests by name".to_owned());
             Err(Diagnostic::error("unreadable-path", problems.join("; ")).hint(hint))
         }
     }
@@ -103,7 +103,7 @@ mod tests {
             [hint("z.mcproof.yml"), hint("z"), hint("b/a")],
             [meant("z.mcproof.yaml"), meant("z.mcproof.yaml"), meant("b/a.mcproof.yml")]
         );
-        assert_eq!(hint("far/away"), "name suite files or folders that hold some; -E 'name(TEXT)' chooses tests");
+        assert_eq!(hint("far/away"), "name suite files, or directories that contain some; -E 'name(TEXT)' selects tests by name");
         fs::write(at("server.py"), "").unwrap();
         assert_eq!(hint("server.py"), format!("`mcproof init -- python {}` writes a suite for a server", at("server.py").display()));
     }

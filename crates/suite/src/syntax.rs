@@ -9,11 +9,16 @@ pub(crate) fn explain(source: &Source, spot: Span, reason: &str, bracket: Option
     let text = source.line(spot);
     let before: String = text.chars().take(usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX)).collect();
     let at = text.chars().nth(before.chars().count());
-    let indent: String = text.chars().take_while(|character| character.is_whitespace()).collect();
     let error = |message: String, span: Span| Diagnostic::error("yaml-syntax", message).at(source.place(span));
 
-    if let Some(tab) = indent.chars().position(|character| character == '\t') {
-        return error("a tab cannot indent YAML".into(), Span { column: to_u32(tab) + 1, ..spot }).hint("use spaces");
+    let tab_in = |place: Span| {
+        let indent = |character: &char| character.is_whitespace();
+        let tab = source.line(place).chars().take_while(indent).position(|character| character == '\t')?;
+        let span = Span { column: to_u32(tab) + 1, ..place };
+        Some(error("a tab cannot indent YAML".into(), span).hint("use spaces"))
+    };
+    if let Some(tabbed) = tab_in(spot) {
+        return tabbed;
     }
     if at == Some('{') && before.ends_with('$') {
         let variable: String = text.chars().skip(before.chars().count() - 1).take_while(|character| *character != '}').collect();
@@ -48,6 +53,7 @@ pub(crate) fn explain(source: &Source, spot: Span, reason: &str, bracket: Option
         Some(character @ ('[' | '{')) if before.ends_with(|last: char| last.is_alphanumeric() || matches!(last, '_' | ']' | '}' | '.')) => {
             error(format!("a text inside of `{{ }}` or `[ ]` cannot hold `{character}`"), spot).hint("put the whole text in quotes")
         }
-        _ => error(format!("no valid YAML: {reason}"), spot),
+        // A value may go on in the next line: then the parser gives up at the end of this one.
+        _ => tab_in(Span { line: line + 1, column: 1, length: 1, ..spot }).unwrap_or_else(|| error(format!("not valid YAML: {reason}"), spot)),
     }
 }

@@ -237,7 +237,7 @@ impl<'a> Scope<'a> {
             return Err(Diagnostic::error("variable-not-saved-yet", message).hint(format!("line {line} saves it")).into());
         }
         let names: Vec<&str> = self.known.keys().chain(self.open).map(String::as_str).filter(|name| *name != TMP).collect();
-        let diagnostic = Diagnostic::error("unknown-variable", format!("nothing defines `{}`", reference.written));
+        let diagnostic = Diagnostic::error("unknown-variable", format!("undefined variable `{}`", reference.written));
         Err(Box::new(match did_you_mean(reference.name, names.iter().copied()) {
             Some(near) => diagnostic.hint(format!("did you mean `${{{near}}}`?")),
             None if names.is_empty() => diagnostic.hint(format!("set it under `vars:` or with `--var {}=…`", reference.name)),
@@ -493,13 +493,13 @@ mod tests {
             Outcome::Final,
             Err("1: the environment variable `ZZZZ` is not set (set it, or give a default: `${env.ZZZZ:-default}`)"),
         );
-        check("é ${nam}", Outcome::Final, Err("3: nothing defines `${nam}` (did you mean `${name}`?)"));
+        check("é ${nam}", Outcome::Final, Err("3: undefined variable `${nam}` (did you mean `${name}`?)"));
         check("${order.nope}", Outcome::Final, Err("1: `${order.nope}` leads nowhere in `order` (`order` has the keys `id`, `items`)"));
         check("${late}", Outcome::Final, Err("1: `${late}` is used before it is saved (line 7 saves it)"));
         check(
             "${zzzzz}",
             Outcome::Final,
-            Err("1: nothing defines `${zzzzz}` (set it under `vars:`; defined here: `n`, `name`, `order`, `raw`, `list`, `port`)"),
+            Err("1: undefined variable `${zzzzz}` (set it under `vars:`; defined here: `n`, `name`, `order`, `raw`, `list`, `port`)"),
         );
         let how = "(a variable is written `${name}`, `${name.key[0]}` or `${env.NAME:-default}`; a literal `${` is written `$${`)";
         check("a ${n", Outcome::Final, Err(&format!("3: this `${{` is not closed {how}")));

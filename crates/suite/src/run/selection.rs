@@ -99,8 +99,8 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
         let before = left.len();
         left.retain(|work| unfinished.contains(&key(work)));
         if left.is_empty() {
-            let message = format!("the last runs in this directory left none of {} failed or undone", tests(before));
-            return Err(nothing(message, "leave out --rerun-failed"));
+            let message = format!("none of {} failed or was left unfinished in the last run in this directory", tests(before));
+            return Err(nothing(message, "run all tests without --rerun-failed"));
         }
     }
     if let Some(shard) = selection.shard {
@@ -211,8 +211,8 @@ fn not_there(file: &str, pick: &Pick, cases: &[&Work]) -> Box<Diagnostic> {
                 (first, last) if first == last => format!("; the nearest one is `{}` in line {first}", work.plan.name),
                 (first, last) => format!("; the nearest one is `{}` in lines {first} to {last}", work.plan.name),
             });
-            let hint = format!("name a line of a test, or one of its steps{}", near.unwrap_or_default());
-            nothing(format!("no test stands at {file}:{line}"), hint)
+            let hint = format!("give a line of a test, or of one of its steps{}", near.unwrap_or_default());
+            nothing(format!("no test at {file}:{line}"), hint)
         }
         Pick::Name(name) => {
             let message = format!("{file} has no test called `{name}`");

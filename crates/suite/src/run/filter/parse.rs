@@ -254,7 +254,7 @@ impl Parser {
         }
         let regex = RegexBuilder::new(&pattern).case_insensitive(ignores_case).build();
         regex.map(TextMatch::Regex).map_err(|error| {
-            self.error(&format!("this pattern is not valid: {}", regex_reason(&error)), range, "write `=` before a text that is none")
+            self.error(&format!("this pattern is not valid: {}", regex_reason(&error)), range, "to match literal text, put `=` before it, as in name(=a[1])")
         })
     }
 
@@ -263,7 +263,7 @@ impl Parser {
             Ok(glob) => Ok(TextMatch::Glob { written, glob: glob.compile_matcher() }),
             Err(error) => {
                 let message = format!("this glob is not valid: {}", error.kind());
-                Err(self.error(&message, range, "write `=` before a text that is to be taken as it stands"))
+                Err(self.error(&message, range, "to match literal text, put `=` before it, as in name(=a[1])"))
             }
         }
     }
