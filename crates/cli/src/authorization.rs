@@ -8,6 +8,7 @@ mod stored;
 
 use crate::duration;
 use crate::failure::Failure;
+use crate::numbers::whole;
 use browser::{Browser, Consent, Opening, UserPresence};
 use mcproof_client::auth::{
     Authorization, Credential, DynamicRegistration, Grant, Identity, Registered, Secret, SigningAlgorithm, SigningKey, TokenStore,
@@ -75,7 +76,7 @@ pub(crate) struct AuthArgs {
     #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "wait_for_auth"], hide_short_help = true)]
     relogin: bool,
     /// Wait up to this many seconds for another mcproof process to store a token for this server
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400), hide_short_help = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = whole(1..=86_400_u32), hide_short_help = true)]
     wait_for_auth: Option<u32>,
     /// List the stored authorizations, without tokens, and exit
     #[arg(long, conflicts_with_all = ["use_stored_auth", "stored_auth_only", "relogin", "wait_for_auth"], hide_short_help = true)]

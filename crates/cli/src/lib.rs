@@ -16,6 +16,7 @@ mod faults;
 mod habits;
 mod last_run;
 mod network;
+mod numbers;
 mod oddities;
 mod offered;
 mod one_shot;

@@ -5,6 +5,7 @@ use crate::{output, settings};
 use mcproof_client::{JsonLimits, Network, Proxies, Proxy, ProxyVariables, Tls, TlsFailure, Verification};
 use mcproof_suite::plan::LimitChoices;
 use mcproof_suite::{parse_head_size, parse_size};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The network flags of every command that connects to a server.
@@ -109,6 +110,18 @@ pub(crate) fn of_environment() -> Proxies {
 /// The variables of the environment that name proxies.
 pub(crate) fn proxy_variables() -> ProxyVariables {
     variables(settings::variable)
+}
+
+/// Where to listen: a port alone is one of this machine.
+///
+/// # Errors
+/// The text has no IP address and port.
+pub(crate) fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
+    let whole = match text.parse::<u16>() {
+        Ok(port) => format!("127.0.0.1:{port}"),
+        Err(_) => text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}")),
+    };
+    whole.parse().map_err(|_| "expected IP:PORT, such as 127.0.0.1:7130".to_owned())
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {

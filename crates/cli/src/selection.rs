@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::last_run::Memory;
+use crate::numbers::whole;
 use crate::settings;
 use crate::suites::{Loaded, SuiteArgs};
 use mcproof_suite::run::{self, Filter, Order, Plan, Selection, Shard};
@@ -25,10 +26,10 @@ pub(crate) struct SelectionArgs {
     #[arg(long)]
     shuffle: bool,
     /// Seed of --shuffle, to repeat an order
-    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
+    #[arg(long, value_name = "NUMBER", value_parser = whole(0..=u32::MAX), hide_short_help = true)]
     seed: Option<u32>,
     /// Run each test N times
-    #[arg(long, alias = "repeat-each", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000), hide_default_value = true)]
+    #[arg(long, alias = "repeat-each", value_name = "N", default_value_t = 1, value_parser = whole(1..=100_000_u32), hide_default_value = true)]
     repeat: u32,
 }
 

@@ -373,6 +373,9 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
         run(&["tools", "--server-url", url]).check_failed(2, &[reason]);
     }
     run(&["tools", "some-name", "--", "true"]).check_failed(2, &["the server is given twice"]);
+    run(&["test", "-j", "abc"]).check_failed(2, &["expected a whole number"]);
+    run(&["test", "-j", "0"]).check_failed(2, &["expected a whole number from 1 to 65535"]);
+    run(&["ui", "--listen", "here:1", "x"]).check_failed(2, &["expected IP:PORT, such as 127.0.0.1:7130"]);
     run(&["tools", "--timeout", "soon", "--", "true"]).check_failed(2, &["`soon` is not a valid duration"]);
     for flag in ["--timeout", "--connect-timeout"] {
         run(&["tools", flag, "0", "--", "true"]).check_failed(2, &["`0` is zero; write a duration above zero"]);

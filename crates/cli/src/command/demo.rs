@@ -4,6 +4,7 @@ use crate::conversation::{self, Interrupts};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::numbers::whole;
 use clap::builder::PossibleValuesParser;
 use mcproof_demo::{DEFAULT_HOST, DemoError, DemoName, DemoOptions, DemoTransport, NAMES, serve};
 use mcproof_record::Diagnostic;
@@ -27,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "transport")]
     sse: bool,
     /// Port to listen on; 0 selects a free port, which is printed on stderr
-    #[arg(long, default_value_t = 0, value_name = "PORT")]
+    #[arg(long, default_value_t = 0, value_name = "PORT", value_parser = whole(0..=u16::MAX))]
     port: u16,
     /// Address to listen on
     #[arg(long, default_value = DEFAULT_HOST, value_name = "ADDRESS")]

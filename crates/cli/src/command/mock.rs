@@ -7,6 +7,7 @@ use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::faults::{FaultArgs, FaultTransport, Faults};
+use crate::network::parse_listen_address;
 use crate::output;
 use mcproof_client::transport::DisturbedLines;
 use mcproof_client::{Limits, Network, Tap, TapBounds};
@@ -45,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TRANSPORT")]
     transport: Option<Kind>,
     /// Address to listen on, with http and sse; port 0 selects a free port, which is printed on stderr
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
     listen: Option<SocketAddr>,
     /// Era of the server [default: what was recorded]
     #[arg(long, value_name = "ERA")]

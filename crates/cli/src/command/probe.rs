@@ -5,6 +5,7 @@ mod replay;
 use crate::conversation::{self, Interrupts, Watching};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::numbers::whole;
 use crate::oddities::StrictArgs;
 use crate::recording::Recording;
 use crate::target::{Resolved, TargetArgs, Words};
@@ -47,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DURATION", value_parser = duration::with_unit)]
     deadline: Option<Duration>,
     /// Fail if the certificate expires in fewer days
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = whole(0..=u32::MAX))]
     min_days: Option<u32>,
     /// Compare the contract with this lock: breaking changes fail, others are warnings
     #[arg(long, value_name = "FILE")]

@@ -10,7 +10,7 @@ use crate::conversation::{self, Interrupts, Watching};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::faults::{FaultArgs, FaultTransport};
-use crate::network::NetworkArgs;
+use crate::network::{NetworkArgs, parse_listen_address};
 use crate::target::{parse_header, parse_url, parse_variable};
 use crate::{output, settings};
 use judgment::FailOn;
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
     /// Accept connections of clients at this address; port 0 is a free port
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
     listen: Option<SocketAddr>,
     /// Write the trace to this file or directory [default: a file in the state directory]
     #[arg(long, value_name = "PATH")]
@@ -271,12 +271,4 @@ fn unreachable_server(failure: &RelayFailure) -> Failure {
         RelayFailure::NotStarted { .. } | RelayFailure::System(_) => "server-not-started",
     };
     Failure::new(Exit::Unreachable, mcproof_record::Diagnostic::error(code, failure.to_string()))
-}
-
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let whole = match text.parse::<u16>() {
-        Ok(port) => format!("127.0.0.1:{port}"),
-        Err(_) => text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}")),
-    };
-    whole.parse().map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:0".to_owned())
 }

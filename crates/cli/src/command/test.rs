@@ -13,6 +13,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::last_run::Memory;
 use crate::network::NetworkArgs;
+#[cfg(feature = "ui")]
+use crate::network::parse_listen_address;
+use crate::numbers::whole;
 use crate::printing;
 use crate::reporters::{ReporterArgs, Reporters, Written};
 use crate::selection::{Scope, SelectionArgs};
@@ -54,10 +57,10 @@ pub(crate) struct Arguments {
     protocol_version: Option<String>,
     /// Number of tests to run in parallel [default: number of cores]; with 1, servers never overlap
     // Counted where it is needed: other commands are built from this grammar, too, and to count takes 25 files.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Execution")]
+    #[arg(short, long, value_name = "N", value_parser = whole(1..=u16::MAX), help_heading = "Execution")]
     jobs: Option<u16>,
     /// Stop after the first failure, or after N failures
-    #[arg(short = 'x', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1", help_heading = "Execution")]
+    #[arg(short = 'x', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = whole(NonZeroU32::MIN..=NonZeroU32::MAX), help_heading = "Execution")]
     fail_fast: Option<NonZeroU32>,
     /// Start each server only when its test starts, instead of ahead of time
     #[arg(long, hide_short_help = true, help_heading = "Execution")]
@@ -71,7 +74,7 @@ pub(crate) struct Arguments {
     ui: bool,
     /// Address to serve the page of --ui at [default: 127.0.0.1:7140, or a free port]
     #[cfg(feature = "ui")]
-    #[arg(long, value_name = "ADDRESS", requires = "ui", hide_short_help = true, help_heading = "Page")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address, requires = "ui", hide_short_help = true, help_heading = "Page")]
     listen: Option<std::net::SocketAddr>,
     /// Print the address of the page of --ui, but do not open a browser
     #[cfg(feature = "ui")]

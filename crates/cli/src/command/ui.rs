@@ -8,6 +8,7 @@ use crate::authorization::secret_source::{self, SecretSource};
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::network::parse_listen_address;
 use crate::target::{self, LeftOut, Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use clap::{Args as _, FromArgMatches as _};
@@ -44,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
     /// Address to serve the page at; other than loopback requires --token [default: 127.0.0.1:7140, or a free port]
-    #[arg(long, value_name = "ADDRESS", help_heading = "Page")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address, help_heading = "Page")]
     listen: Option<SocketAddr>,
     /// Token that the page requires, at least 16 characters: env:NAME, file:PATH, or the token itself [default: a new one for each start]
     #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, help_heading = "Page")]

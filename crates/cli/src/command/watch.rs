@@ -13,6 +13,7 @@ mod shown;
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::network::parse_listen_address;
 use crate::output;
 use crate::suggest::did_you_mean;
 use mcproof_watch::store::StoreFailure;
@@ -94,7 +95,7 @@ impl Part {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ConfigOverrides {
     /// Serve the dashboard here instead of where the file says
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
     listen: Option<SocketAddr>,
     /// Store data in this database instead of the one in the file: sqlite:FILE or postgres://…
     #[arg(long, value_name = "URL")]
