@@ -118,10 +118,12 @@ async fn acknowledge(
     let event = AuditEvent { who, via, action: "acknowledge", subject: incident };
     state.decide(Decision::WriteDown { entry, event }).await?;
     let is_new = state.decide(Decision::Acknowledge { incident, who: &who_there, seen }).await?.is_done;
-    let refusal = match is_new {
-        true => None,
-        false if is_waiting(state, incident).await => Some("it has changed since: acknowledge it as it is now"),
-        false => Some("it is resolved or already acknowledged"),
+    let refusal = if is_new {
+        None
+    } else if is_waiting(state, incident).await {
+        Some("it has changed since: acknowledge it as it is now")
+    } else {
+        Some("it is resolved or already acknowledged")
     };
     let outcome = refusal.map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
     // That somebody tried is written down already.
