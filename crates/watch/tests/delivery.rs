@@ -869,10 +869,11 @@ async fn whom_a_server_refuses_for_a_moment_gets_the_mail_later_and_nobody_gets_
 }
 
 async fn nothing_is_sent_once_the_right_to_it_is_gone(_: String) {
-    use mcproof_watch::channel::{DeliveryFailure, Payload, Post};
+    use mcproof_watch::channel::{DeliveryFailure, Payload, Post, Success};
     let chat = Receiver::http().await;
     let delivery_client = DeliveryClient::new(Network::default());
-    let post = Post { method: "POST", url: Secret::new(chat.url("/")), headers: Vec::new(), body: b"{}".to_vec(), hidden: Vec::new() };
+    let (url, success) = (Secret::new(chat.url("/")), Success::Status);
+    let post = Post { method: "POST", url, headers: Vec::new(), body: b"{}".to_vec(), hidden: Vec::new(), success };
     assert_eq!(delivery_client.deliver(&Payload::Post(post), BEGIN, &|| false).await, Err(DeliveryFailure::TooLate));
     assert!(chat.heard().is_empty());
 }

@@ -48,8 +48,9 @@ pub(super) fn pack(url: &Secret, message: &Message, button: Button) -> Post {
     }
     let is_open = !matches!(message.kind, Kind::Acknowledge | Kind::Resolve) && message.acknowledged_by.is_none();
     if button == Button::Shown && is_open {
+        let value = format!("{} {}", message.incident, message.known_at.0);
         let button = json!({
-            "type": "button", "action_id": ACKNOWLEDGE, "value": format!("{} {}", message.incident, message.known_at.0), "text": plain("Acknowledge", LONGEST_HEADER),
+            "type": "button", "action_id": ACKNOWLEDGE, "value": value, "text": plain("Acknowledge", LONGEST_HEADER),
         });
         blocks.push(json!({ "type": "actions", "elements": [button] }));
     }

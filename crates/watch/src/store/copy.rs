@@ -367,7 +367,8 @@ impl Store {
                 &outbox,
                 "ON CONFLICT (id) DO UPDATE SET route = excluded.route, hop = excluded.hop, due = excluded.due, \
                  attempts = excluded.attempts, tried_since = excluded.tried_since, delivered = excluded.delivered, \
-                 delivered_by = excluded.delivered_by, destination = excluded.destination, last_error = excluded.last_error, lease_until = 0, epoch = outbox.epoch + 1 \
+                 delivered_by = excluded.delivered_by, destination = excluded.destination, \
+                 last_error = excluded.last_error, lease_until = 0, epoch = outbox.epoch + 1 \
                  WHERE outbox.delivered IS NULL",
             )
             .await?;

@@ -187,8 +187,9 @@ fn of_slack(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> R
     let user = &payload["user"];
     let acknowledges = pressed.map(|pressed| {
         // A button of an earlier version does not say when it was made. The message has the time at which Slack took it.
-        let (incident, seen) = match pressed.split_once(' ') {
-            Some((incident, seen)) => (incident, seen.parse::<i64>().ok().map(Moment)),
+        let made = pressed.rsplit_once(' ').and_then(|(incident, at)| Some((incident, at.parse::<i64>().ok()?)));
+        let (incident, seen) = match made {
+            Some((incident, at)) => (incident, Some(Moment(at))),
             None => (pressed, taken_at(payload["message"]["ts"].as_str().or_else(|| payload["container"]["message_ts"].as_str()))),
         };
         let who = name(["name", "username", "id"].into_iter().find_map(|key| user[key].as_str()));

@@ -136,6 +136,7 @@ fn message(config: &Config, channel: &str, kind: Kind, since: Moment, now: Momen
         evidence: None,
         public_url: config.public_url.clone(),
         templates: config.templates.get(channel).cloned(),
+        known_at: now,
         now,
     }
 }
