@@ -244,7 +244,8 @@ impl Store {
         }
         note(&mut transaction, &row.incident.id, now, "sent", &format!("{} by {by}: {said}", row.kind)).await?;
         if let Some(again) = again {
-            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, delivered, destination) SELECT $1, $2, $3, $4, $5, $6, $5, $7 \
+            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, delivered, destination) \
+                             SELECT $1, $2, $3, $4, $5, $6, $5, $7 \
                              WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE incident = $2 AND kind = $3 AND route = $4) \
                              ON CONFLICT DO NOTHING";
             sqlx::query(statement)
