@@ -1,6 +1,7 @@
 //! `mcproof test --trace`: a trace for each test, written while it runs, and as a whole when it ends. Knows the events of a run.
 
 mod live;
+mod sources;
 
 use crate::failure::Failure;
 use crate::recording;
@@ -9,6 +10,7 @@ use mcproof_client::redaction::Redactor;
 use mcproof_record::{CaseOutcome, CasePlan, Event, Frame, SessionTranscript, StepOutcome, Verdict};
 use mcproof_suite::run::FrameWatcher;
 use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo, TraceWriter};
+use sources::clean_source;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fs;
@@ -62,6 +64,7 @@ impl TraceChoice {
 pub(crate) struct CaseTraces {
     choice: TraceChoice,
     manifest: Manifest,
+    secrets: Redactor,
     /// Each with the name of its file.
     cases: Vec<(CasePlan, String)>,
     live: Option<LiveTraces>,
@@ -76,9 +79,10 @@ impl CaseTraces {
         if let TraceChoice::OfAll(folder) = &choice {
             fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(folder, &error))?;
         }
-        let manifest = recording::manifest(&Redactor::new(secrets.to_vec()));
+        let secrets = Redactor::new(secrets.to_vec());
+        let manifest = recording::manifest(&secrets);
         let live = choice.folder().map(|folder| LiveTraces::new(folder.to_owned()));
-        Ok(Self { choice, manifest, cases: Vec::new(), live, written: BTreeSet::new(), failure: None })
+        Ok(Self { choice, manifest, secrets, cases: Vec::new(), live, written: BTreeSet::new(), failure: None })
     }
 
     /// What sees the frames of the tests while they run.
@@ -147,7 +151,16 @@ impl CaseTraces {
     }
 
     fn write(&self, path: &Path, case: &CasePlan, outcome: &CaseOutcome) -> Result<(), Failure> {
-        recording::write_whole(path, self.manifest.clone(), |writer| add_case(writer, case, outcome))
+        recording::write_whole(path, self.manifest.clone(), |writer| {
+            add_case(writer, case, outcome);
+            // What a step says stands there: its marks have the place.
+            let files: BTreeSet<&str> = outcome.steps.iter().map(|step| step.place.file.as_str()).chain([case.suite.as_str()]).collect();
+            for file in files {
+                if let Some(text) = clean_source(file, &self.secrets) {
+                    writer.attach(&format!("suites/{file}"), text.as_bytes());
+                }
+            }
+        })
     }
 }
 

@@ -35,6 +35,26 @@ pub(crate) struct Faults {
 const MOST_BYTES: u64 = 1 << 20;
 
 impl FaultArgs {
+    /// The flags that say the same again; none without faults.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let file = self.faults.iter().flat_map(|file| ["--faults".to_owned(), file.display().to_string()]);
+        let mut words: Vec<String> = file.chain(self.fault.iter().flat_map(|fault| ["--fault".to_owned(), fault.clone()])).collect();
+        if !words.is_empty() {
+            words.splice(0..0, ["--seed".to_owned(), self.seed.to_string()]);
+        }
+        words
+    }
+
+    /// What everything random is made from, where there are faults.
+    pub(crate) fn seed(&self) -> Option<u64> {
+        (self.faults.is_some() || !self.fault.is_empty()).then_some(self.seed)
+    }
+
+    /// The file of `--faults`, which [`FaultArgs::read`] can read.
+    pub(crate) fn file(&self) -> Option<String> {
+        mcproof_suite::bounds::read_text(self.faults.as_ref()?).ok()
+    }
+
     /// Reads all faults; `None` if there are none. With `over_stdio`, those that only HTTP has are a mistake.
     pub(crate) fn read(&self, transport: FaultTransport) -> Result<Option<Faults>, Failure> {
         let environment = Environment { variables: settings::variables(), ..Environment::default() };
@@ -145,6 +165,16 @@ mod tests {
 
     fn check(fault: &str, expected: Option<&str>) {
         assert_eq!(yaml_of(fault).ok().as_deref().map(str::trim_end), expected, "{fault}");
+    }
+
+    #[test]
+    fn flags_say_the_same_again() {
+        let arguments = |fault: &[&str]| FaultArgs { faults: None, fault: fault.iter().map(ToString::to_string).collect(), seed: 7 };
+        assert_eq!((arguments(&[]).words(), arguments(&[]).seed()), (Vec::new(), None));
+        let given = arguments(&["reset tool=a"]);
+        assert_eq!((given.words().join(" "), given.seed()), ("--seed 7 --fault reset tool=a".to_owned(), Some(7)));
+        let file = FaultArgs { faults: Some("a.yaml".into()), ..arguments(&[]) };
+        assert_eq!(file.words().join(" "), "--seed 7 --faults a.yaml");
     }
 
     #[test]

@@ -166,7 +166,8 @@ pub(crate) fn create(path: &Path, manifest: Manifest) -> Result<TraceWriter, Fai
     files::make_folder_of(path).and_then(|()| TraceWriter::create(path, manifest)).map_err(|error| cannot_write(path, &error))
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+/// A trace, which goes to no pipe.
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::cannot_write(path, error);
     if error.kind() == io::ErrorKind::NotSeekable {
         return failure.hint("name a file; `mcproof trace export FILE --jsonl` prints its lines");

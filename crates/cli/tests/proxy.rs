@@ -320,6 +320,20 @@ fn findings_fail_the_proxy_where_that_was_requested() {
 }
 
 #[test]
+fn a_trace_says_which_faults_were_injected() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, faults) = (folder.path().join("a.mcptrace"), folder.path().join("f.yaml"));
+    fs::write(&faults, "{ drop: , tool: check_inventory }\n").unwrap();
+    let flags = ["--seed", "7", "--faults", faults.to_str().unwrap(), "--fault", "latency=1ms"];
+    let words = [&[MCPROOF, "proxy", "--trace", trace.to_str().unwrap()], &flags[..], &["--", MCPROOF, "demo", "shop"]].concat();
+    talk(&words.into_iter().map(str::to_owned).collect::<Vec<_>>(), b"");
+    let lines: Vec<TraceLine> = Trace::open(&trace).unwrap().map(Result::unwrap).collect();
+    let TraceLine::Trace(manifest) = &lines[0] else { panic!("{:?}", lines[0]) };
+    assert_eq!((manifest.seed, &manifest.command[2..8]), (Some(7), &flags.map(str::to_owned)[..]));
+    assert!(lines.iter().any(|line| matches!(line, TraceLine::Attachment(file) if file.name == "faults.yaml")));
+}
+
+#[test]
 fn findings_are_in_the_trace_and_on_stderr_when_they_happen() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("a.mcptrace");

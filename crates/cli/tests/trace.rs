@@ -226,6 +226,8 @@ fn a_test_that_is_stopped_leaves_a_trace_and_one_that_passes_none() {
         .unwrap()
         .filter(|line| matches!(line, Ok(TraceLine::Mark(_))));
     assert!(marks.count() >= 2);
+    let mut lines = Trace::open(&at.join(RECORDED.replace("traces/", "mcproof-traces/"))).unwrap();
+    assert!(lines.any(|line| matches!(line, Ok(TraceLine::Attachment(file)) if file.name == "suites/shop.mcproof.yaml")));
 }
 
 #[test]

@@ -245,6 +245,7 @@ impl Arguments {
             transport: transport.into(),
             server,
             started: crate::recording::started(target),
+            faults: recording::RecordedFaults { words: self.faults.words(), seed: self.faults.seed(), file: self.faults.file() },
             trace: match (&self.trace, self.no_trace) {
                 (_, true) => recording::TracePlace::Nowhere,
                 (Some(path), false) => recording::TracePlace::Given(path.clone()),

@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::recording::names_endpoint;
 use crate::{output, settings};
+use mcproof_client::redaction::Redactor;
 use mcproof_client::{Tap, TapBounds};
 use mcproof_record::{Diagnostic, Finding, Frame, Transcript};
 use mcproof_report::diagnostic;
@@ -31,10 +32,20 @@ pub(super) struct Recorded {
     pub(super) server: String,
     /// How the server is started.
     pub(super) started: SessionInfo,
+    pub(super) faults: RecordedFaults,
     pub(super) trace: TracePlace,
     pub(super) bounds: TapBounds,
     /// Findings are printed as they happen, if there will be any.
     pub(super) fail_on: FailOn,
+}
+
+/// What goes wrong on the way, so that a trace says how to repeat it.
+pub(super) struct RecordedFaults {
+    /// The flags that ask for it.
+    pub(super) words: Vec<String>,
+    pub(super) seed: Option<u64>,
+    /// The content of their file.
+    pub(super) file: Option<String>,
 }
 
 pub(super) enum TracePlace {
@@ -68,20 +79,24 @@ struct RecordedSession {
 
 impl Recording {
     pub(super) fn begin(recorded: &Recorded, secrets: Vec<String>, watching: Watching) -> Result<Self, Failure> {
-        let clean = mcproof_client::redaction::Redactor::new(secrets.iter().cloned());
+        let clean = Redactor::new(secrets.iter().cloned());
         let server = clean.text(&recorded.server).into_owned();
+        let manifest = manifest(&server, &recorded.faults, &clean);
         let trace = match &recorded.trace {
             TracePlace::Nowhere => None,
             TracePlace::Given(path) => {
                 let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/');
                 let file = if is_folder { path.join(file_name()) } else { path.clone() };
-                let created = if is_folder { create_folder(path) } else { Ok(()) }.and_then(|()| create(&file, &server));
-                Some((created.map_err(|error| Failure::cannot_write(&file, &error))?, file))
+                let created = if is_folder { create_folder(path) } else { Ok(()) }.and_then(|()| create(&file, manifest));
+                Some((created.map_err(|error| crate::recording::cannot_write(&file, &error))?, file))
             }
             // What nobody asked for must not keep a server from its client.
-            TracePlace::StateFolder => state_trace(&server),
+            TracePlace::StateFolder => state_trace(manifest),
         };
-        if let Some((_, path)) = &trace {
+        if let Some((writer, path)) = &trace {
+            if let Some(file) = &recorded.faults.file {
+                writer.attach("faults.yaml", clean.text(file).as_bytes());
+            }
             output::talk(&format!("mcproof proxy: writing the trace to {}\n", path.display()));
         }
         let what = SessionInfo { server, transport: recorded.transport.clone(), ..recorded.started.clone() };
@@ -165,11 +180,16 @@ fn file_name() -> String {
     format!("proxy-{}-{}.mcptrace", now.strftime("%Y%m%dT%H%M%SZ"), std::process::id())
 }
 
-fn create(path: &Path, server: &str) -> std::io::Result<TraceWriter> {
+fn manifest(server: &str, faults: &RecordedFaults, clean: &Redactor) -> Manifest {
     let started_at = jiff::Timestamp::try_from(settings::now()).ok().map(|now| now.to_string());
-    let command = vec!["mcproof".into(), "proxy".into(), server.to_owned()];
+    let words = faults.words.iter().map(|word| clean.text(word).into_owned());
+    let command = ["mcproof".to_owned(), "proxy".to_owned()].into_iter().chain(words).chain([server.to_owned()]).collect();
+    Manifest { mcproof: env!("CARGO_PKG_VERSION").into(), command, started_at, seed: faults.seed, ..Manifest::default() }
+}
+
+fn create(path: &Path, manifest: Manifest) -> std::io::Result<TraceWriter> {
     files::make_folder_of(path)?;
-    TraceWriter::create(path, Manifest { mcproof: env!("CARGO_PKG_VERSION").into(), command, started_at, ..Manifest::default() })
+    TraceWriter::create(path, manifest)
 }
 
 /// Other users have no business in there.
@@ -177,10 +197,10 @@ fn create_folder(path: &Path) -> std::io::Result<()> {
     files::private_folder(DirBuilder::new().recursive(true)).create(path)
 }
 
-fn state_trace(server: &str) -> Option<(TraceWriter, PathBuf)> {
+fn state_trace(manifest: Manifest) -> Option<(TraceWriter, PathBuf)> {
     let folder = settings::state_folder()?.join("traces");
     let path = folder.join(file_name());
-    match create_folder(&folder).and_then(|()| create(&path, server)) {
+    match create_folder(&folder).and_then(|()| create(&path, manifest)) {
         Ok(writer) => {
             tidy(&folder);
             Some((writer, path))
