@@ -16,6 +16,8 @@ mod figures;
 mod inspector;
 #[path = "ui/modern.rs"]
 mod modern;
+#[path = "ui/panels.rs"]
+mod panels;
 #[path = "peers/mod.rs"]
 mod peers;
 #[path = "ui/policies.rs"]

@@ -12,7 +12,10 @@ addEventListener("keydown", (event) => {
   } else if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "j") {
     event.preventDefault();
     const inside = document.querySelector(".traffic-pane")?.contains(document.activeElement) === true;
-    if (trafficOpen.value && inside) trafficOpen.value = false;
+    if (trafficOpen.value && inside) {
+      trafficOpen.value = false;
+      pane.value = "main";
+    }
     else {
       trafficOpen.value = true;
       pane.value = "traffic";

@@ -31,3 +31,18 @@ test("an error of OAuth in an HTTP body is no response to the request", () => {
   tracker.push(exchange(3, { kind: "http-end", error: null }));
   expect(tracker.calls.map((call) => [call.kind, call.status])).toEqual([["request", "http-error"]]);
 });
+
+test("a call that runs knows how far it has come", () => {
+  const tracker = new Tracker(1);
+  let id = 0;
+  const line = (direction: "to-server" | "from-server", message: unknown) => tracker.push({ id: id++, at_us: id, direction, body: { kind: "line", bytes: JSON.stringify(message) } });
+  line("to-server", { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "slow", _meta: { progressToken: "t" } } });
+  expect(tracker.pending("tools/call", "slow")?.progress).toBeUndefined();
+  line("from-server", { jsonrpc: "2.0", method: "notifications/progress", params: { progressToken: "t", progress: 1, total: 4, message: "first" } });
+  line("from-server", { jsonrpc: "2.0", method: "notifications/progress", params: { progressToken: "t", progress: 2.5 } });
+  expect(tracker.pending("tools/call", "slow")?.progress).toEqual({ done: 2.5 });
+  line("from-server", { jsonrpc: "2.0", method: "notifications/progress", params: { progressToken: "t", progress: "x" } });
+  expect(tracker.pending("tools/call", "slow")?.progress).toEqual({ done: 2.5 });
+  line("from-server", { jsonrpc: "2.0", id: 1, result: {} });
+  expect(tracker.pending("tools/call", "slow")).toBeUndefined();
+});

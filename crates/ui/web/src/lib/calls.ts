@@ -24,6 +24,8 @@ export interface Call {
   message?: string;
   http?: { exchange: number; method: string; url: string; status?: number };
   parent?: number;
+  /** The newest of its `notifications/progress`. */
+  progress?: Progress;
   /** What was answered by a policy that the user has set: the method, and the policy as a suite has it. */
   policies?: [method: string, policy: Json][];
   /** It passed between the page and an app, and not over the wire. */
@@ -35,6 +37,12 @@ export interface Call {
   response?: string;
   /** Changes when the call does. */
   version: number;
+}
+
+export interface Progress {
+  done: number;
+  total?: number;
+  message?: string;
 }
 
 export const ERRORS: CallStatus[] = ["tool-error", "rpc-error", "http-error", "no-response"];
@@ -213,6 +221,7 @@ export class Tracker {
         if (direction === "from-server") this.tasks.notified(method, params, frame.at_us);
         const parent = call.parent ? this.calls[call.parent - 1] : undefined;
         if (parent) this.touch(parent, frame);
+        if (parent && method === "notifications/progress") parent.progress = progressOf(params) ?? parent.progress;
       }
       return true;
     }
@@ -279,6 +288,13 @@ export class Tracker {
     if (call.id !== undefined) this.open.delete(`${call.direction} ${write(call.id)}`);
   }
 
+  /** The newest request to the server that waits for its response, with this method and target. */
+  pending(method: string, target: string | undefined): Call | undefined {
+    let found: Call | undefined;
+    for (const call of this.open.values()) if (call.direction === "to-server" && !call.app && call.method === method && call.target === target) found = call;
+    return found;
+  }
+
   private lastOpen(): Call | undefined {
     let last: Call | undefined;
     for (const call of this.open.values()) if (call.direction === "to-server" && !call.app) last = call;
@@ -294,13 +310,19 @@ export function exitText({ code, signal }: { code: number | null; signal: number
   return code != null ? `the server exited with code ${code}` : `the server was ended by signal ${signal}`;
 }
 
-function targetOf(method: string, params: JsonObject): string | undefined {
+export function targetOf(method: string, params: JsonObject): string | undefined {
   const text = (value: Json | undefined) => (typeof value === "string" ? value : undefined);
   if (method === "completion/complete" && isObject(params.ref)) return text(params.ref.name) ?? text(params.ref.uri);
   if (method === "notifications/message") return text(params.level);
   if (method === "notifications/progress")
     return params.total != null ? `${params.progress} of ${params.total}` : params.progress != null ? String(params.progress) : undefined;
   return text(params.name) ?? text(params.uri) ?? text(params.taskId) ?? text(params.level);
+}
+
+function progressOf({ progress, total, message }: JsonObject): Progress | undefined {
+  const done = asNumber(progress);
+  const all = asNumber(total);
+  return done === undefined ? undefined : { done, ...(all !== undefined && all > 0 ? { total: all } : {}), ...(typeof message === "string" ? { message } : {}) };
 }
 
 function firstText(result: JsonObject): string | undefined {

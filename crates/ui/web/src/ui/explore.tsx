@@ -27,8 +27,11 @@ const fits = (needle: string, ...texts: (string | undefined)[]) => {
 };
 
 export function SideList() {
-  const [needle, setNeedle] = useState("");
   const now = view.value;
+  // Each list has a search of its own.
+  const [needles, setNeedles] = useState<Record<string, string>>({});
+  const list = `${connection.value?.id} ${now}`;
+  const needle = own(needles, list) ?? "";
   const known = catalog.value;
   if (now === "tasks") return <TasksSide />;
   if (!known || !(now === "tools" || now === "prompts" || now === "resources")) return null;
@@ -41,7 +44,7 @@ export function SideList() {
   return (
     <div class="side-list" data-testid={`list-${now}`}>
       <div class="side-search">
-        <Icon name="search" size={14} /><input type="search" aria-label={`Search ${now}`} placeholder={`Search ${now}`} value={needle} onInput={(event) => setNeedle(event.currentTarget.value)} />
+        <Icon name="search" size={14} /><input type="search" aria-label={`Search ${now}`} placeholder={`Search ${now}`} value={needle} onInput={(event) => setNeedles({ ...needles, [list]: event.currentTarget.value })} />
         <Button kind="quiet" icon="again" label={`Read ${now} again`} onClick={() => lists.forEach(([name]) => void loadList(connection.value!.id, name))} />
       </div>
       {failed && <p class="note error">{visible(failed[1].error ?? "")}</p>}

@@ -120,7 +120,7 @@ export function Connect() {
         {address && <p class="note" data-testid="taken-as-command">This is taken as a command. For a URL, write the scheme: <button type="button" class="link" onClick={() => setTarget(address)}>{visible(address)}</button></p>}
         {wrong && <p class="note error" role="alert"><Said text={wrong} /></p>}
         {before?.spec.server && target === "" && <p class="small muted">It is <code>{visible(before.spec.server)}</code> of the configuration file, as long as nothing else is typed here.</p>}
-        {<button type="button" class="link" aria-expanded={more} data-testid="more-settings" onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, OAuth client, transport, era"}</button>}
+        {<button type="button" class="link small" aria-expanded={more} data-testid="more-settings" onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, OAuth client, transport, era"}</button>}
         {more && before && <p class="small muted">Values that were set before are not shown: a line without a value keeps it, and a line that is removed removes it.{spec && leftOut(spec).length > 0 && <> Left out of what the configuration file sets: {leftOut(spec).map((name, index) => <>{index > 0 && ", "}<code>{visible(name)}</code></>)}; a line with the name brings it back.</>}{spec?.server && !before.resolved && <> What the configuration file sets is listed once the file could be read.</>}</p>}
         {more && (
           <div class="more">

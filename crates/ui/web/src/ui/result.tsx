@@ -36,7 +36,7 @@ function Node({ name, value, open }: { name?: string; value: Json; open: number 
         <>
           <div class="tree-inside">
             {entries.slice(0, limit).map(([key, one], index) => <Node key={key ?? index} name={key ?? (Array.isArray(value) && entries.length > 4 ? String(index) : undefined)} value={one} open={open - 1} />)}
-            {entries.length > limit && <button type="button" class="link" onClick={() => setLimit(limit + MANY * 5)}>{entries.length - limit} more</button>}
+            {entries.length > limit && <button type="button" class="link small" onClick={() => setLimit(limit + MANY * 5)}>{entries.length - limit} more</button>}
           </div>
           <span class="tree-mark">{end}</span>
         </>
@@ -130,7 +130,7 @@ function Rows({ table: { columns, rows } }: { table: Table }) {
           const cell = own(row, name);
           return <td key={name}>{cell === undefined ? "" : visible((typeof cell === "string" ? cell : write(cell)).slice(0, 400))}</td>;
         })}</tr>)}</tbody></table>
-      {rows.length > limit && <button type="button" class="link" onClick={() => setLimit(limit + MANY * 5)}>{rows.length - limit} more</button>}
+      {rows.length > limit && <button type="button" class="link small" onClick={() => setLimit(limit + MANY * 5)}>{rows.length - limit} more</button>}
     </div>
   );
 }

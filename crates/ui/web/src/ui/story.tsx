@@ -1,7 +1,7 @@
 // A call's whole story on one page: messages, raw bytes, headers, times, stderr of that moment, findings.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { answersOf } from "../lib/answers";
-import { isFailure, isObject, type Call } from "../lib/calls";
+import { isFailure, isObject, targetOf, type Call } from "../lib/calls";
 import { own, read, repeated, write } from "../lib/lossless";
 import { canCurl, cli, curl, isRedacted, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
 import {
@@ -270,6 +270,15 @@ function Differences({ one, other }: { one: Call; other: Call }) {
   );
 }
 
+/** How far the server says that the call has come. */
+function Reached({ method, params }: { method: string; params: JsonObject }) {
+  const session = connection.value?.sessions.at(-1)?.id;
+  const progress = session === undefined ? undefined : sessions.get(session)?.tracker.pending(method, targetOf(method, params))?.progress;
+  if (!progress) return null;
+  const { done, total, message } = progress;
+  return <span class="progress" data-testid="progress"><progress aria-label="Progress" {...(total === undefined ? {} : { value: done, max: total })} /> {done}{total !== undefined && ` of ${total}`}{message && <span class="muted"> {visible(message.slice(0, 300))}</span>}</span>;
+}
+
 export function RunResult({ slot, outputSchema }: { slot: string; outputSchema?: JsonObject }) {
   const last = runs.value.get(slot);
   // The frames may come after the outcome.
@@ -283,7 +292,7 @@ export function RunResult({ slot, outputSchema }: { slot: string; outputSchema?:
   }, [waiting]);
   if (!last) return null;
   if (last.refused) return <p class="note error" role="alert">{last.refused}</p>;
-  if (!last.outcome) return <p class="running" role="status"><span class="spinner" /> Waiting for the response, {duration((performance.now() - last.startedAt) * 1000)}</p>;
+  if (!last.outcome) return <p class="running" role="status"><span class="spinner" /> Waiting for the response, {duration((performance.now() - last.startedAt) * 1000)}<Reached method={last.method} params={last.params} /></p>;
   if (last.outcome.task !== undefined) return <TaskPanel id={last.outcome.task} session={last.outcome.session} />;
   return <Result outcome={received(last.outcome)} method={last.method} outputSchema={outputSchema} />;
 }

@@ -50,7 +50,7 @@ export function Traffic() {
       </div>
       <Sessions />
       {session && <Timeline session={session} calls={calls} version={version} />}
-      <div class="traffic-count small muted"><span aria-live="polite">{count(calls.length, "call")}{(filter || span) && session ? ` of ${session.tracker.calls.length}` : ""}</span>{dropped > 0 && <span>{count(dropped, "earlier frame")} not kept</span>}<span class="grow" />{span && <button type="button" class="link" onClick={() => (brush.value = null)}>clear time range</button>}{compared.value && <button type="button" class="link" onClick={() => (compared.value = null)}>end comparison</button>}</div>
+      <div class="traffic-count small muted"><span aria-live="polite">{count(calls.length, "call")}{(filter || span) && session ? ` of ${session.tracker.calls.length}` : ""}</span>{dropped > 0 && <span>{count(dropped, "earlier frame")} not kept</span>}<span class="grow" />{span && <button type="button" class="link small" onClick={() => (brush.value = null)}>clear time range</button>}{compared.value && <button type="button" class="link small" onClick={() => (compared.value = null)}>end comparison</button>}</div>
       {!session || session.tracker.calls.length === 0 ? <Empty icon="activity" title="No traffic yet">Requests, notifications and HTTP exchanges appear here as they happen.</Empty> : (
         <Rows items={calls} height={28} label="Calls" testid="calls" current={current} follow={!filter} onMove={(index) => tell(calls[index]!)} row={(call) => <CallRow call={call} />} />
       )}
@@ -74,7 +74,7 @@ function Sessions() {
       <label class="inline">Session<select data-testid="sessions" value={String(shown)} onChange={(event) => choose(Number(event.currentTarget.value))}>
         {all.map((one, index) => <option key={one.id} value={String(one.id)} selected={one.id === shown}>{one === newest ? "newest" : `${index + 1} of ${all.length}`}, begun {new Date(one.openedMs).toLocaleTimeString("en-GB")}</option>)}
       </select></label>
-      {shown !== newest.id && <button type="button" class="link" onClick={() => choose(newest.id)}>show the newest</button>}
+      {shown !== newest.id && <button type="button" class="link small" onClick={() => choose(newest.id)}>show the newest</button>}
     </div>
   );
 }

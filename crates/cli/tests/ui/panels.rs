@@ -1,0 +1,104 @@
+//! Parts of the page that go with a list, a running call or the timeline.
+
+use crate::browser::Page;
+use crate::inspector::{Inspector, click, fill, open_tool, violations, wait_for};
+use serde_json::{Value, json};
+
+/// A tool that tells how far it is and waits to be canceled, one with a long list, and prompts that are called otherwise.
+const SERVER: &str = r#"
+import sys, json
+def send(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, params = message.get("method"), message.get("params", {})
+    if method == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "prompts": {}}, "serverInfo": {"name": "panels", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("slow", "long")]}
+    elif method == "prompts/list":
+        result = {"prompts": [{"name": "greet"}]}
+    elif method == "tools/call" and params["name"] == "slow":
+        token = params["_meta"]["progressToken"]
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": 3, "total": 8, "message": "digging"}})
+        continue
+    elif method == "tools/call":
+        result = {"content": [{"type": "text", "text": "long"}], "structuredContent": {"numbers": [{"a": [n], "b": n} for n in range(400)]}}
+    else:
+        send({"id": message["id"], "error": {"code": -32601, "message": "no"}})
+        continue
+    send({"id": message["id"], "result": result})
+"#;
+
+fn opened() -> (Inspector, Page) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = folder.path().join("panels.py");
+    std::fs::write(&server, SERVER).unwrap();
+    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", server.to_str().unwrap()]);
+    let mut page = Page::new();
+    page.look(1440, 900, "light");
+    page.visit(&inspector.url);
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    (inspector, page)
+}
+
+#[test]
+fn a_running_call_shows_how_far_it_is() {
+    let (_inspector, mut page) = opened();
+    open_tool(&mut page, "slow");
+    click(&mut page, "send");
+    wait_for(&mut page, "document.querySelector('[data-testid=progress]')?.innerText.includes('3 of 8 digging')");
+    assert_eq!(page.evaluate("document.querySelector('[data-testid=progress] progress').value"), 3);
+    assert_eq!(violations(&mut page), json!([]));
+    click(&mut page, "cancel");
+    wait_for(&mut page, "!document.querySelector('[data-testid=progress]')");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
+fn each_list_has_a_search_of_its_own() {
+    let (_inspector, mut page) = opened();
+    click(&mut page, "nav-tools");
+    fill(&mut page, ".side-search input", "slow");
+    wait_for(&mut page, "document.querySelector('[data-testid=items-tools]')?.dataset.count === '1'");
+    click(&mut page, "nav-prompts");
+    wait_for(&mut page, "document.querySelector('[data-testid=items-prompts]')?.dataset.count === '1'");
+    click(&mut page, "nav-tools");
+    wait_for(&mut page, "document.querySelector('.side-search input').value === 'slow'");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
+fn long_results_have_targets_that_are_large_enough() {
+    let (_inspector, mut page) = opened();
+    open_tool(&mut page, "long");
+    click(&mut page, "send");
+    wait_for(&mut page, "[...document.querySelectorAll('[data-testid=result] button')].some((button) => button.innerText.endsWith(' more'))");
+    for (width, theme) in [(1440, "light"), (360, "dark")] {
+        page.look(width, 900, theme);
+        assert_eq!(violations(&mut page), json!([]), "{width} {theme}");
+    }
+}
+
+#[test]
+fn the_time_range_is_chosen_by_keys() {
+    let (_inspector, mut page) = opened();
+    open_tool(&mut page, "long");
+    click(&mut page, "send");
+    wait_for(&mut page, "document.querySelector('[data-testid=result]')?.dataset.status === 'ok'");
+    let of = "document.querySelector('[data-testid=timeline]').getAttribute('aria-valuetext')";
+    page.evaluate("document.querySelector('[data-testid=timeline]').focus()");
+    assert!(page.evaluate(of).as_str().unwrap().starts_with("all of "));
+    page.press("ArrowRight");
+    wait_for(&mut page, &format!("{of}.startsWith('from ')"));
+    wait_for(&mut page, "document.querySelector('.traffic-count').innerText.includes(' of ')");
+    page.press("Escape");
+    wait_for(&mut page, &format!("{of}.startsWith('all of ')"));
+    fill(&mut page, "[data-testid=filter]", "at:>1m");
+    wait_for(&mut page, "document.querySelector('[data-testid=calls]').dataset.count === '0'");
+    fill(&mut page, "[data-testid=filter]", "at:<1m method:tools/call");
+    wait_for(&mut page, "document.querySelector('[data-testid=calls]').dataset.count === '1'");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
