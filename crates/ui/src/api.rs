@@ -49,6 +49,7 @@ pub(crate) fn router(hub: Arc<Hub>, access: Arc<Access>) -> Router {
         .route("/api/sessions/{id}/page", get(page))
         .route("/api/tests/run", post(run_tests))
         .route("/api/tests/stop", post(stop_tests))
+        .route("/api/tests/select", post(select_tests))
         .route("/api/tests/{id}", get(test))
         .route("/api/suites/text", get(suite_text).post(change_suite))
         .route("/api/suites", get(suites).post(save))
@@ -380,6 +381,21 @@ async fn run_tests(State(hub): Shared, Json(Run { filter }): Json<Run>) -> Resul
         true => Ok(Json(json!({}))),
         false => Err(Refused(StatusCode::CONFLICT, "tests are running already".to_owned())),
     }
+}
+
+/// A filter expression, as that of `mcproof test --filter`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Selection {
+    filter: String,
+}
+
+async fn select_tests(State(hub): Shared, Json(Selection { filter }): Json<Selection>) -> Result<Json<Value>, Refused> {
+    let runner = hub.runner().ok_or_else(|| Refused(StatusCode::NOT_FOUND, "there are no tests here".to_owned()))?;
+    let (ids, plans) = hub.state().tests.as_ref().map(test_runs::Tests::plans).unwrap_or_default();
+    let selected = runner.select(&filter, &plans).map_err(|diagnostic| unwritten(&diagnostic))?;
+    let tests: Vec<u64> = ids.into_iter().zip(selected).filter_map(|(id, is_selected)| is_selected.then_some(id)).collect();
+    Ok(Json(json!({ "tests": tests })))
 }
 
 async fn stop_tests(State(hub): Shared) -> Json<Value> {

@@ -2,6 +2,7 @@
 //! Knows the events of a run, not what a suite is.
 
 use crate::hub::{Hub, State};
+use mcproof_record::{CaseId, Diagnostic};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io;
@@ -17,6 +18,12 @@ use tokio::time::timeout;
 pub trait TestRunner: Send + Sync + 'static {
     /// The command for all tests, or for those that a filter expression selects. It prints the events of the run as JSON lines.
     fn command(&self, filter: Option<&str>) -> std::process::Command;
+
+    /// Which of these tests a filter expression selects.
+    ///
+    /// # Errors
+    /// Says what is wrong with the expression.
+    fn select(&self, filter: &str, cases: &[mcproof_record::CasePlan]) -> Result<Vec<bool>, Box<Diagnostic>>;
 
     /// Asks a run to end its servers and itself.
     fn stop(&self, process: u32);
@@ -59,12 +66,36 @@ struct CasePlan {
     name: String,
     transport: String,
     line: u64,
+    tags: Vec<String>,
+    servers: Vec<String>,
 }
 
 impl CasePlan {
     fn of(plan: &Value) -> Self {
         let text = |key: &str| plan[key].as_str().unwrap_or_default().to_owned();
-        Self { suite: text("suite"), name: text("name"), transport: text("transport"), line: plan["line"].as_u64().unwrap_or_default() }
+        let texts = |key: &str| plan[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        Self {
+            suite: text("suite"),
+            name: text("name"),
+            transport: text("transport"),
+            line: plan["line"].as_u64().unwrap_or_default(),
+            tags: texts("tags"),
+            servers: texts("servers"),
+        }
+    }
+
+    /// As a filter expression looks at it.
+    fn recorded(&self) -> mcproof_record::CasePlan {
+        mcproof_record::CasePlan {
+            id: CaseId(0),
+            suite: self.suite.clone(),
+            name: self.name.clone(),
+            transport: self.transport.clone(),
+            line: u32::try_from(self.line).unwrap_or(u32::MAX),
+            repetition: 0,
+            tags: self.tags.clone(),
+            servers: self.servers.clone(),
+        }
     }
 
     /// A test that was edited is the same one.
@@ -84,10 +115,16 @@ impl Tests {
             let duration = case.finished.as_ref().map(|event| event["duration_ms"].clone());
             json!({
                 "id": case.id, "suite": case.plan.suite, "name": case.plan.name, "transport": case.plan.transport, "line": case.plan.line,
+                "tags": case.plan.tags,
                 "state": case.state, "durationMs": duration, "ended": case.ended,
             })
         });
         json!({ "running": self.is_running, "runs": self.runs, "problem": self.problem, "cases": cases.collect::<Vec<_>>() })
+    }
+
+    /// The tests by their ids, as a filter expression looks at them.
+    pub(crate) fn plans(&self) -> (Vec<u64>, Vec<mcproof_record::CasePlan>) {
+        self.cases.iter().map(|case| (case.id, case.plan.recorded())).unzip()
     }
 
     /// What came of one test.
@@ -296,6 +333,19 @@ mod tests {
         tests.begin(&plans(&["one", "new", "two", "two"]), Scope::All, &mut new_id);
         assert_eq!(states(&tests), pairs(&[("one", "waiting"), ("new", "waiting"), ("two", "waiting"), ("two", "waiting")]));
         assert_eq!(tests.cases[0].id, ids[0]);
+    }
+
+    #[test]
+    fn tests_keep_what_filters_ask_for() {
+        let mut tests = Tests::new();
+        let plan = json!({ "id": 0, "suite": "a", "name": "one", "transport": "stdio", "line": 3, "tags": ["bulk"], "servers": ["shop"] });
+        tests.begin(&[plan], Scope::All, &mut || 7);
+        let (ids, plans) = tests.plans();
+        assert_eq!(
+            (ids, plans[0].tags.clone(), plans[0].servers.clone(), plans[0].line),
+            (vec![7], vec!["bulk".to_owned()], vec!["shop".to_owned()], 3)
+        );
+        assert_eq!(tests.shown()["cases"][0]["tags"], json!(["bulk"]));
     }
 
     #[test]

@@ -280,8 +280,11 @@ fn tests_are_watched_run_again_and_edited() {
             "  - name: {name}\n    steps:\n      - call: check_inventory\n        with: {{ product_id: PROD-123 }}\n        expect: {{ available: {available} }}\n"
         )
     };
-    std::fs::write(&suite, format!("server: {{ stdio: {MCPROOF} demo shop }}\ntests:\n{}{}", test("holds", 10), test("fails (once)", 11)))
-        .unwrap();
+    std::fs::write(
+        &suite,
+        format!("server: {{ stdio: {MCPROOF} demo shop }}\ntests:\n{}{}    tags: [slow]\n", test("holds", 10), test("fails (once)", 11)),
+    )
+    .unwrap();
     let inspector = Inspector::start_in(folder, "test", &["--ui"]);
     let mut page = Page::new();
     page.look(1440, 900, "light");
@@ -301,18 +304,35 @@ fn tests_are_watched_run_again_and_edited() {
     page.click("[data-testid=calls] .row");
     wait_for(&mut page, "document.querySelector('[data-testid=story]').innerText.includes('PROD-123')");
     page.press("Escape");
+    // The search takes the language of `--filter` as well.
+    let listed = |number: u32| format!("document.querySelector('[data-testid=items-tests]')?.dataset.count === '{number}'");
+    fill(&mut page, "[data-testid=search-tests]", "tag(slow) & !name(holds)");
+    wait_for(&mut page, &listed(1));
+    fill(&mut page, "[data-testid=search-tests]", "tag(slow) &");
+    wait_for(&mut page, "document.querySelector('[data-testid=tests-mistake]')?.innerText.includes('expected a condition')");
+    fill(&mut page, "[data-testid=search-tests]", "name(o) | name(f)");
+    wait_for(&mut page, &listed(2));
     click(&mut page, "edit-suite");
-    wait_for(&mut page, "document.querySelector('[data-testid=suite-text]')");
+    // The caret is in the line that fails.
+    let line = "document.querySelector('[data-testid=suite-text]')?.value.slice(document.activeElement.selectionStart).split('\\n')[0]";
+    wait_for(&mut page, &format!("{line}.includes('available: 11')"));
+    assert_eq!(violations(&mut page), json!([]));
     page.evaluate(
         "const text = document.querySelector('[data-testid=suite-text]'); text.value = text.value.replace('11', '10'); \
          text.dispatchEvent(new Event('input', { bubbles: true }))",
     );
+    // Somebody else has changed the file: what was typed stays.
+    std::fs::write(&suite, std::fs::read_to_string(&suite).unwrap() + "# another\n").unwrap();
+    click(&mut page, "save-run");
+    click(&mut page, "keep-mine");
+    wait_for(&mut page, "!document.querySelector('[data-testid=keep-mine]')");
     click(&mut page, "save-run");
     wait_for(&mut page, &counts(2, 0));
+    assert!(!std::fs::read_to_string(&suite).unwrap().contains("another"));
     assert!(!std::fs::read_to_string(&suite).unwrap().contains("11"));
     // A suite that is broken says so, and the results stay.
     std::fs::write(&suite, "tests: [").unwrap();
     click(&mut page, "run-all");
     wait_for(&mut page, "document.querySelector('[data-testid=tests-problem]')?.innerText.includes('never closed')");
-    assert_eq!(page.complaints(), Vec::<&Value>::new());
+    assert_eq!(page.complaints().len(), 2, "the expression and the text that were refused: {:?}", page.complaints());
 }

@@ -75,7 +75,10 @@ fn long_results_have_targets_that_are_large_enough() {
     let (_inspector, mut page) = opened();
     open_tool(&mut page, "long");
     click(&mut page, "send");
-    wait_for(&mut page, "[...document.querySelectorAll('[data-testid=result] button')].some((button) => button.innerText.endsWith(' more'))");
+    wait_for(
+        &mut page,
+        "[...document.querySelectorAll('[data-testid=result] button')].some((button) => button.innerText.endsWith(' more'))",
+    );
     for (width, theme) in [(1440, "light"), (360, "dark")] {
         page.look(width, 900, theme);
         assert_eq!(violations(&mut page), json!([]), "{width} {theme}");

@@ -4,6 +4,8 @@ use crate::command::ui;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
+use mcproof_record::{CasePlan, Diagnostic};
+use mcproof_suite::run::Filter;
 use mcproof_system::{commands, signals};
 use mcproof_ui::TestRunner;
 use std::ffi::OsString;
@@ -47,6 +49,11 @@ impl TestRunner for Process {
         command.args(rest).current_dir(&self.folder);
         commands::interruptible(&mut command);
         command
+    }
+
+    fn select(&self, filter: &str, cases: &[CasePlan]) -> Result<Vec<bool>, Box<Diagnostic>> {
+        let filter = Filter::parse(filter)?;
+        Ok(cases.iter().map(|case| filter.matches(case)).collect())
     }
 
     fn stop(&self, process: u32) {

@@ -68,7 +68,7 @@ pub(super) fn text(folder: &Path, file: &str) -> Result<String, Box<Diagnostic>>
 pub(super) fn change(folder: &Path, change: &SuiteChange) -> Result<(), Box<Diagnostic>> {
     let file = plain(folder, &change.file);
     if text(folder, file)? != change.before {
-        return Err(refusal(format!("{file} was changed by another program"), "close the editor of the page, and open it again"));
+        return Err(refusal(format!("{file} was changed by another program"), "choose which text stays"));
     }
     whole_file::write(&inside(folder, file)?, &change.after).map_err(|error| cannot_write(file, &error))
 }

@@ -134,6 +134,7 @@ export interface TestCase {
   name: string;
   transport: string;
   line: number;
+  tags: string[];
   state: string;
   durationMs: number | null;
   /** In which order the tests ended; 0 for one that has not. */
