@@ -130,7 +130,6 @@ fn message(config: &Config, channel: &str, kind: Kind, since: Moment, now: Momen
             ..Detail::default()
         },
         since,
-        known_at: since,
         resolved: (kind == Kind::Resolve).then_some(now),
         acknowledged_by: None,
         evidence: None,
