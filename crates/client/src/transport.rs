@@ -25,7 +25,7 @@ mod uppercase_headers;
 
 pub use command::run_command;
 pub use connection_timing::ConnectionTiming;
-pub use decode::ContentReader;
+pub use decode::{ContentReader, INVALID_CODING, UNSUPPORTED_CODING};
 pub use destinations::{Destinations, ListedHost, NoHost};
 pub use direct_channel::{Carrier, DirectChannel};
 pub use faults::{

@@ -464,7 +464,7 @@ fn concurrent_calls(conversation: &ConversationView<'_>) -> BTreeSet<FrameId> {
 }
 
 /// The rules that tell that a body cannot be read, whatever it is about.
-const UNREADABLE_BODIES: [&str; 2] = ["http-body-length-is-correct", "http-body-is-utf8"];
+const UNREADABLE_BODIES: [&str; 3] = ["http-content-encoding-is-right", "http-body-length-is-correct", "http-body-is-utf8"];
 
 /// What a response says that cannot be read is not known: whatever else is found wrong with it follows from that.
 fn fold_unreadable(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {

@@ -4,6 +4,7 @@
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
+use mcproof_client::transport::{INVALID_CODING, UNSUPPORTED_CODING};
 use std::collections::BTreeMap;
 
 pub(super) const RULES: &[Rule] = &[
@@ -38,6 +39,21 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(content_types_are_media_types),
         why: "strict clients and proxies refuse the whole response; a missing line end also hides the next header",
         remedy: "write `type/subtype`, such as `text/plain; charset=utf-8`, and let an HTTP library write the head of the response",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "http-content-encoding-is-right",
+        area: Area::Http,
+        requirement: "a body is in the coding that its `Content-Encoding` names, which is one that the client takes",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "https://www.rfc-editor.org/rfc/rfc9110#section-8.4",
+        }],
+        on: AppliesTo::Web,
+        judge: Judge::Each(codings_are_right),
+        why: "a client that cannot decode a body gets no message from it",
+        remedy: "remove `Content-Encoding`, or compress the body in that way, for clients that name the coding in `Accept-Encoding`",
         ..Rule::DEFAULT
     },
     Rule {
@@ -86,6 +102,36 @@ fn content_types_are_media_types(conversation: &ConversationView<'_>) -> Judgmen
         })
     });
     Judgment::of(wrong.into_iter().collect(), responses.len(), NO_RESPONSE)
+}
+
+/// The content codings that are registered besides gzip, deflate and br, which every client takes (IANA, HTTP parameters).
+const RARE_CODINGS: [&str; 8] = ["aes128gcm", "compress", "dcb", "dcz", "exi", "pack200-gzip", "x-compress", "zstd"];
+
+/// Why one of those counts one step less.
+const NOT_EXCLUDED: &str = "a client that names no codings excludes none (RFC 9110, section 12.5.3)";
+
+fn codings_are_right(conversation: &ConversationView<'_>) -> Judgment {
+    let encoded = |exchange: &&HttpExchange<'_>| exchange.header("content-encoding").is_some();
+    let encoded: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(encoded).collect();
+    let wrong = encoded.iter().find_map(|exchange| {
+        let (end, reason) = exchange.end.and_then(|(end, reason)| Some((end, reason?)))?;
+        let coding = exchange.header("content-encoding").unwrap_or_default().trim();
+        let (flaw, tolerance) = match reason {
+            _ if reason.starts_with(UNSUPPORTED_CODING) => {
+                let is_rare = RARE_CODINGS.iter().any(|known| coding.eq_ignore_ascii_case(known));
+                ("which the client did not ask for".to_owned(), is_rare.then_some(NOT_EXCLUDED))
+            }
+            _ if reason.starts_with(INVALID_CODING) => (format!("and {reason}"), None),
+            _ => return None,
+        };
+        let told = format!("the response to the {} has `Content-Encoding: {}`, {flaw}", excerpt(exchange.method), excerpt(coding));
+        let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id)).chain([end.id]);
+        Some(Violation { tolerance, ..Violation::new(told, frames) })
+    });
+    match encoded.is_empty() {
+        true => Judgment::NotApplicable("no response has a `Content-Encoding`".into()),
+        false => Judgment::from_violations(wrong.into_iter().collect()),
+    }
 }
 
 /// Why a charset of JSON counts one step less.

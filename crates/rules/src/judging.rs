@@ -106,7 +106,7 @@ fn was_answered(conversation: &ConversationView<'_>) -> bool {
 }
 
 /// Rules about the form of what a server sends, which also holds for the refusal of an era that it does not support.
-const OF_ANY_ERA: [&str; 28] = [
+const OF_ANY_ERA: [&str; 29] = [
     "jsonrpc-version-is-2-0",
     "message-has-each-member-once",
     "message-has-method-or-outcome",
@@ -126,6 +126,7 @@ const OF_ANY_ERA: [&str; 28] = [
     "http-header-is-not-repeated",
     "http-list-header-is-well-formed",
     "http-content-type-is-media-type",
+    "http-content-encoding-is-right",
     "http-unknown-era-is-refused",
     "http-body-length-is-correct",
     "http-body-is-json",

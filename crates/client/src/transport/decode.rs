@@ -16,6 +16,10 @@ pub(super) enum Coding {
 }
 
 const CONTENT_ENCODING: &str = "content-encoding";
+/// Begins the reason of a body that broke off for a coding that is not decoded.
+pub const UNSUPPORTED_CODING: &str = "unsupported content-encoding";
+/// The same of one that is not in the coding that its head names.
+pub const INVALID_CODING: &str = "the body is not valid";
 /// Compressed bytes that are decoded at once: they may become a thousand times as many.
 pub(super) const DECODED_AT_ONCE: usize = 1 << 10;
 
@@ -77,7 +81,7 @@ pub(super) enum DecodeFailure {
     /// More than the given room came out; nothing of the surplus was kept.
     #[error("more than there is room for")]
     TooLarge,
-    #[error("the body is not valid {0}")]
+    #[error("{} {}", INVALID_CODING, .0)]
     Invalid(&'static str),
     #[error("the body ends in the middle of its {0}")]
     CutOff(&'static str),
@@ -106,7 +110,7 @@ impl Coding {
             "gzip" | "x-gzip" => ("gzip", Inner::Gzip(MultiGzDecoder::new(Bounded::default()))),
             "deflate" => ("deflate", Inner::Undecided),
             "br" => ("brotli", Inner::Brotli(Box::new(brotli()))),
-            _ => return Self::Unknown(format!("unsupported content-encoding `{name}` (supported: gzip, deflate, br)")),
+            _ => return Self::Unknown(format!("{UNSUPPORTED_CODING} `{name}` (supported: gzip, deflate, br)")),
         };
         Self::Compressed(Box::new(Decoder { name, inner }))
     }

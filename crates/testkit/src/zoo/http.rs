@@ -95,6 +95,18 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "encoding-that-is-none",
+        "says that the list of prompts is compressed, which it is not",
+        "http-content-encoding-is-right",
+        HTTP,
+        BOTH,
+        Deviation::Response(|request, response| {
+            if asks(request, "prompts/list") {
+                response.set("content-encoding", "gzip");
+            }
+        }),
+    ),
+    broken_server(
         "json-guarded",
         "puts a line before the JSON of a list that keeps scripts from reading it",
         "http-body-is-json",
