@@ -146,7 +146,7 @@ enum Undiscovered {
     /// Modern by what it says, or not known: the failed discovery is what there is to judge.
     Broken,
     OtherEra,
-    /// It responded to nothing, as a server of another era may.
+    /// It gave no response that tells, as a server of another era may.
     Silent,
 }
 
@@ -215,8 +215,15 @@ async fn look_undiscovered(check_options: &CheckOptions, eras: &EraSupport, stil
     match is_modern {
         Some(true) => Undiscovered::Modern(Box::new(take)),
         Some(false) => Undiscovered::OtherEra,
+        None if was_refused(&take) => Undiscovered::OtherEra,
         None => Undiscovered::Silent,
     }
+}
+
+/// Whether a server refused a request itself, without a message: as those of earlier revisions do with a version that they do not know.
+fn was_refused(take: &Conversation) -> bool {
+    let is_refusal = |status: u16| (400..500).contains(&status) && !is_of_gateway(status) && !matches!(status, 401 | 403);
+    take.transcript.frames.iter().any(|frame| matches!(frame.body, FrameBody::HttpResponse { status, .. } if is_refusal(status)))
 }
 
 /// Whether a server responds to a list as one of the modern era does; `None` if it does not respond. One without tools may have another list.
