@@ -1,6 +1,7 @@
 //! `key=value` and `key:=JSON` as typed, and the types that a tool's schema gives them. Knows no methods.
 
 use crate::failure::Failure;
+use crate::json_mistake::json_mistake;
 use serde_json::{Map, Value};
 
 /// One argument as typed.
@@ -44,8 +45,10 @@ fn parse_one(word: &str) -> Result<Argument, Failure> {
     let (name, value) = word.split_once('=').ok_or_else(|| wrong(format!("`{word}` is not a valid argument")).hint(hint))?;
     let (name, value) = match name.strip_suffix(':') {
         Some(name) => {
-            let parsed = serde_json::from_str(value)
-                .map_err(|error| wrong(format!("value of `{name}` is not valid JSON: {error}")).hint("write name=value for plain text"))?;
+            let parsed = serde_json::from_str(value).map_err(|error| {
+                let mistake = json_mistake(value, &error);
+                wrong(format!("value of `{name}` is not valid JSON: {mistake}")).hint("write name=value for plain text")
+            })?;
             (name, ArgumentValue::Json(parsed))
         }
         None => (name, ArgumentValue::Text(value.to_owned())),
@@ -61,7 +64,7 @@ pub(crate) fn parse_object(flag: &str, text: &str) -> Result<Map<String, Value>,
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(Failure::bad_input("bad-argument", format!("{flag} requires a JSON object"))),
-        Err(error) => Err(Failure::bad_input("bad-argument", format!("{flag} is not valid JSON: {error}"))),
+        Err(error) => Err(Failure::bad_input("bad-argument", format!("{flag} is not valid JSON: {}", json_mistake(text, &error)))),
     }
 }
 
@@ -226,7 +229,7 @@ mod tests {
         };
         check(&["text"], "`text` is not a valid argument");
         check(&["=1"], "`=1` has no name before the `=`");
-        check(&["k:=nope"], "value of `k` is not valid JSON: expected ident at line 1 column 2");
+        check(&["k:=nope"], "value of `k` is not valid JSON: unexpected word, at `nope`");
         check(&["k=1", "k=2"], "argument `k` is given twice");
     }
 }

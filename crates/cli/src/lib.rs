@@ -14,6 +14,7 @@ mod exit;
 mod failure;
 mod faults;
 mod habits;
+mod json_mistake;
 mod last_run;
 mod network;
 mod numbers;

@@ -2,6 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::json_mistake::json_mistake;
 use crate::restriction::RestrictionArgs;
 use crate::target::parse_url_template;
 use crate::traffic::unknown_rules;
@@ -205,7 +206,10 @@ impl SuiteArgs {
         for text in &self.variables {
             let (name, value) = text.split_once('=').ok_or_else(|| wrong(text, "expected NAME=TEXT or NAME:=JSON"))?;
             let (name, value) = match name.strip_suffix(':') {
-                Some(name) => (name, serde_json::from_str(value).map_err(|error| wrong(text, &format!("not valid JSON: {error}")))?),
+                Some(name) => {
+                    let read = serde_json::from_str(value);
+                    (name, read.map_err(|error| wrong(text, &format!("not valid JSON: {}", json_mistake(value, &error))))?)
+                }
                 None => (name, Value::from(value)),
             };
             map.insert(name.to_owned(), value);

@@ -9,6 +9,7 @@ use crate::authorization::browser::Consent;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::json_mistake::json_mistake;
 use crate::network::NetworkArgs;
 use crate::oddities::StrictArgs;
 use crate::restriction::RestrictionArgs;
@@ -450,7 +451,11 @@ pub(crate) fn check_offer(version: Option<&str>, era: EraChoice) -> Result<(), F
 }
 
 fn parse_capabilities(text: &str) -> Result<Capabilities, String> {
-    serde_json::from_str(text).map(Capabilities).map_err(|error| format!("not a JSON object: {error}"))
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(Capabilities(object)),
+        Ok(_) => Err("not a JSON object, such as {\"roots\":{}}".to_owned()),
+        Err(error) => Err(format!("not a JSON object: {}", json_mistake(text, &error))),
+    }
 }
 
 fn choices(typed: &str, allowed: &[&str]) -> String {

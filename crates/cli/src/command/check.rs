@@ -4,6 +4,7 @@ use crate::conversation::{self, Interrupts, Watching};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::json_mistake::json_mistake;
 use crate::offered::{Offered, offered};
 use crate::recording::{self, CheckTrace};
 use crate::reporters::{ReporterArgs, Written};
@@ -24,6 +25,7 @@ use mcproof_record::{
 use mcproof_report::{Repeat, diagnostic, escape};
 use mcproof_rules::{self as rules, Area, RepeatedTools, Strictness, UnknownRule, hosts};
 use mcproof_trace::{Trace, TraceLine, TraceRoom};
+use serde_json::error::Category;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read as _;
@@ -332,7 +334,13 @@ fn read_baseline(path: &Path, may_be_missing: bool) -> Result<Baseline, Failure>
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let cannot = |reason: String| Failure::bad_input("cannot-read", format!("cannot read {}: {reason}", path.display()));
     let bytes = mcproof_suite::bounds::read_input(path).map_err(|error| cannot(error.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string()))
+    serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
+        Category::Io | Category::Data => cannot(error.to_string()),
+        Category::Syntax | Category::Eof => {
+            let mistake = json_mistake(&String::from_utf8_lossy(&bytes), &error);
+            Failure::bad_input("cannot-read", format!("{} is not valid JSON: {mistake}", path.display()))
+        }
+    })
 }
 
 /// The sessions as those of a trace, and all else as a file in it.

@@ -4,6 +4,7 @@
 use super::unknown_word::UnknownWord;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::json_mistake::uncapitalized;
 use crate::settings;
 use jsonc_parser::parse_to_serde_value;
 use mcproof_hosts::HOST_JSON;
@@ -283,11 +284,6 @@ impl Entry<'_> {
             None => failure,
         }
     }
-}
-
-fn uncapitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// Line and column of a byte, as [`place`] counts them.
