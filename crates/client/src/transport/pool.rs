@@ -589,7 +589,7 @@ async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut
     let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(address) => vec![(address, port).into()],
         Err(_) => {
-            let addresses = lookup_host((host, port)).await?.collect();
+            let addresses = lookup_host((host, port)).await.map_err(|error| host_not_found(host, &error))?.collect();
             dialing.named();
             addresses
         }
@@ -601,6 +601,13 @@ async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut
     let stream = TcpStream::connect(addresses.as_slice()).await?;
     dialing.connected();
     Ok(stream)
+}
+
+/// What the standard library says before the words of the system says less than the name of the host.
+fn host_not_found(host: &str, error: &io::Error) -> io::Error {
+    let told = error.to_string();
+    let reason = told.strip_prefix("failed to lookup address information: ").unwrap_or(&told);
+    io::Error::new(error.kind(), format!("host `{host}` was not found (DNS): {reason}"))
 }
 
 fn path<B>(request: &Request<B>) -> PathAndQuery {

@@ -137,12 +137,38 @@ pub(super) fn read_cron(reader: &mut Reader<'_>, node: &Node) -> Result<String, 
             );
             Err(Fault::Reported)
         }
-        Err(error) => {
-            let diagnostic = Diagnostic::error("bad-cron", format!("`{written}` is not a cron expression: {error}"));
+        Err(_) => {
+            let diagnostic = Diagnostic::error("bad-cron", format!("`{written}` is not a cron expression: {}", wrong_field(&written)));
             reader.report(diagnostic.hint("minute, hour, day of the month, month, weekday: `0 3 * * sun`"), node.span);
             Err(Fault::Reported)
         }
     }
+}
+
+/// The fields of a cron expression, and their values.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of the month", "1 to 31, or L"),
+    ("month", "1 to 12, or jan to dec"),
+    ("weekday", "0 to 7, or sun to sat"),
+];
+
+/// The field that makes an expression invalid: the one that does so by itself.
+fn wrong_field(written: &str) -> String {
+    let parts: Vec<&str> = written.split_whitespace().collect();
+    if parts.len() != FIELDS.len() {
+        return format!("expected {} fields, found {}", FIELDS.len(), parts.len());
+    }
+    let wrong = FIELDS.iter().zip(&parts).enumerate().find(|(at, (_, part))| {
+        let mut alone = ["*"; FIELDS.len()];
+        alone[*at] = **part;
+        alone.join(" ").parse::<Cron>().is_err()
+    });
+    wrong.map_or_else(
+        || "its fields contradict one another".to_owned(),
+        |(_, ((name, range), part))| format!("{name} `{part}` is not within {range}"),
+    )
 }
 
 /// Whether there is such a day at all. What a file means does not depend on the clock: any year will do.
