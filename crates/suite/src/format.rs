@@ -254,7 +254,8 @@ impl<T> Object<T> {
         }
         match did_you_mean(typed, names()) {
             Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-            None => diagnostic.hint(format!("keys are {}", listed(names()))),
+            // All of them: which one was meant, nobody knows.
+            None => diagnostic.hint(format!("keys are {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))),
         }
     }
 }

@@ -1,5 +1,10 @@
 //! The words of other tools and configurations that people write into a suite out of habit, and what they are called here.
 
+/// The words that people write into this object, and the hint that they get.
+pub fn habits_of(object: &str) -> impl Iterator<Item = (&'static [&'static str], &'static str)> {
+    HABITS.iter().filter(move |(of, ..)| *of == object).map(|(_, words, hint)| (*words, *hint))
+}
+
 /// The hint for a key that is none of this object, but is known from elsewhere.
 pub(super) fn meant(object: &str, typed: &str) -> Option<&'static str> {
     let known = HABITS.iter().find(|(of, words, _)| *of == object && words.contains(&typed));
@@ -36,6 +41,13 @@ const HABITS: &[(&str, &[&str], &str)] = &[
     ("a suite", &["cases", "scenarios", "steps"], "did you mean `tests`?"),
     ("`timeouts`", &["case"], "did you mean `test`?"),
     ("a suite", &["env", "variables"], "variables of tests are `vars`, those of the server `env` of its transport"),
+    ("a target", &["address", "endpoint", "url"], "say for which transport, as in `http: https://mcp.example.com/mcp`"),
+    ("a target", &["args", "command", "cwd", "env"], "say for which transport, as in `stdio: { command: … }`"),
+    ("a target", &["headers"], "put them beside the URL, as in `http: { url: …, headers: … }`"),
+    ("a target", &["frequency", "interval", "period", "schedule"], "did you mean `every`?"),
+    ("a target", &["alerts", "channels", "notify", "routes"], "`routes` of the file say which channels are notified of which targets"),
+    ("a configuration", &["checks", "mcpServers", "monitors", "servers"], "did you mean `targets`?"),
+    ("a configuration", &["alerts", "contacts", "notifications"], "did you mean `channels`?"),
 ];
 
 #[cfg(test)]
@@ -62,6 +74,10 @@ mod tests {
             (TIMEOUTS.name, keys_of(TIMEOUTS.keys)),
         ];
         for (object, words, hint) in HABITS {
+            // The configuration of the monitor has a test of its own.
+            if ["a target", "a configuration"].contains(object) {
+                continue;
+            }
             let (_, keys) = objects.iter().find(|(name, _)| name == object).unwrap();
             assert!(words.iter().all(|word| !keys.contains(word)), "{object}: {words:?}");
             if let Some(suggested) = hint.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {

@@ -11,7 +11,7 @@ mod duration;
 pub mod faults;
 pub mod file_kind;
 pub mod format;
-mod habits;
+pub mod habits;
 pub mod include;
 pub mod judge;
 pub mod leaks;

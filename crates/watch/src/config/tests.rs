@@ -3,6 +3,7 @@
 use super::*;
 use mcproof_record::Diagnostic;
 use mcproof_suite::Environment;
+use mcproof_suite::habits::habits_of;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -46,6 +47,24 @@ fn render(diagnostics: &[Diagnostic]) -> Vec<String> {
         format!("{}:{} `{covered}` {severity} {}: {}{hint}", place.line, place.column, diagnostic.code, diagnostic.message)
     };
     diagnostics.iter().map(line).collect()
+}
+
+#[test]
+fn words_of_other_monitors_get_the_key_that_is_meant() {
+    for (words, hint) in habits_of("a target") {
+        let is_key = |word: &str| target::TARGET.keys.iter().any(|key| key.name == word);
+        assert!(!words.iter().any(|word| is_key(word)), "{words:?}");
+        if let Some(suggested) = hint.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {
+            assert!(is_key(suggested), "{hint}");
+        }
+    }
+    let check = |text: &str, expected: &str| {
+        let hints: Vec<Option<String>> = read(text).unwrap_err().into_iter().map(|mistake| mistake.hint).collect();
+        assert_eq!(hints, [Some(expected.to_owned())], "{text}");
+    };
+    check("targets: { shop: { http: 'http://h/', interval: 5s } }\n", "did you mean `every`?");
+    check("targets: { shop: { http: 'http://h/' } }\nservers: {}\n", "did you mean `targets`?");
+    check("targets: { shop: { http: 'http://h/' } }\nalerts: {}\n", "did you mean `channels`?");
 }
 
 #[test]
