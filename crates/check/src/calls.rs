@@ -158,7 +158,8 @@ pub(super) async fn explore(check_options: &CheckOptions, explorer: Explorer<'_>
     let spared: Vec<String> = spared.map(str::to_owned).collect();
     // `Permission::mark` tells what `all` leaves out.
     if !spared.is_empty() && !check_options.calls.is_all() {
-        let message = format!("without calls of {}: not declared as read-only, and not named in `--call`", named(&spared));
+        let were = if spared.len() == 1 { "was" } else { "were" };
+        let message = format!("{} {were} not called: not declared read-only (allow calls with --call)", named(&spared));
         explorer.record_observation(EXPLORED_IN_PART, &message);
     }
     let Called { slow: seem_slow, quick, quickest } = call(&mut explorer, &tools).await;

@@ -5,6 +5,7 @@ mod sources;
 
 use crate::failure::Failure;
 use crate::recording;
+use crate::suggest::did_you_mean;
 use live::LiveTraces;
 use mcproof_client::redaction::Redactor;
 use mcproof_record::{CaseOutcome, CasePlan, Event, Frame, SessionTranscript, StepOutcome, Verdict};
@@ -12,7 +13,6 @@ use mcproof_suite::run::FrameWatcher;
 use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo, TraceWriter};
 use sources::clean_source;
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,11 @@ use std::time::Duration;
 
 /// Where traces go if no folder is named.
 const FOLDER: &str = "mcproof-traces";
+
+const ON_FAILURE: &str = "on-failure";
+
+/// Characters of a word that may be a misspelled one.
+const SHORTEST_SLIP: usize = 6;
 
 /// Characters of a test's name in the name of its file.
 const LONGEST_NAME: usize = 80;
@@ -35,13 +40,17 @@ pub(crate) enum TraceChoice {
 }
 
 impl FromStr for TraceChoice {
-    type Err = Infallible;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+    fn from_str(text: &str) -> Result<Self, String> {
         Ok(match text {
             "off" => Self::Off,
             "on" => Self::OfAll(FOLDER.into()),
-            "on-failure" => Self::OfFailures(FOLDER.into()),
+            ON_FAILURE => Self::OfFailures(FOLDER.into()),
+            // Short names are folders, whatever they are like.
+            slip if slip.len() >= SHORTEST_SLIP && did_you_mean(slip, [ON_FAILURE]).is_some() && !Path::new(slip).is_dir() => {
+                return Err(format!("did you mean `{ON_FAILURE}`? For a folder, write ./{slip}"));
+            }
             folder => Self::OfAll(folder.into()),
         })
     }

@@ -330,7 +330,7 @@ fn two_sides_of_any_kind_are_compared() {
     check(at, &["diff", "shop.lock"], 2, &["missing side to compare"]);
     check(at, &["diff", "shop.lock", "shop.lock", "--new", "shop.lock"], 2, &["more than two sides"]);
     check(at, &["diff", "--old", "'", "--new", "shop"], 2, &["has an unclosed quote"]);
-    check(at, &["diff", "shop.lock", "--as", "fullest", "--", MCPROOF], 2, &["`fullest` is not a client profile"]);
+    check(at, &["diff", "shop.lock", "--as", "fullest", "--", MCPROOF], 2, &["unknown client kind `fullest`; use legacy, modern, full"]);
     check(at, &["lock", "--", "/nowhere/server"], 3, &["/nowhere/server"]);
 }
 

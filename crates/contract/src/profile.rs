@@ -31,7 +31,9 @@ pub struct Visitor {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is not a client profile")]
+#[error(
+    "unknown client kind `{found}`; use legacy, modern, full, minimal, roots, sampling or elicitation, or two of them such as modern/minimal"
+)]
 pub struct ParseProfileError {
     found: String,
 }

@@ -112,7 +112,7 @@ pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
             }
         }
     }
-    let sampled = report.sampled.iter().map(|what| format!("checked in part: {what}"));
+    let sampled = report.sampled.iter().map(|what| format!("partly checked: {what}"));
     let untested = reasons.into_iter().map(|(why, rules)| {
         let named = if rules.len() > MOST_RULES { count(rules.len() as u64, "rule") } else { rules.join(", ") };
         format!("not tested, because {why}: {named}")

@@ -269,7 +269,7 @@ fn before_the_push(written: &Written, installation: &Installation) -> Option<Str
         text += &format!("the jobs install the server with {commands}; ");
     }
     if installation.to_review {
-        text += &format!("put what installs the server in the place of `# review` in {}; ", new.join(" and "));
+        text += &format!("replace `# review` in {} with the commands that install the server; ", new.join(" and "));
     }
     text += "set the variable MCPROOF_REPOSITORY of the repository to the URL of the sources of mcproof\n";
     Some(text)

@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         (Some(address), Some(url), _) => arguments.relay_http(*address, url, watching),
         (None, Some(url), _) => bridge::outward(arguments, url, watching),
         (Some(address), None, false) => bridge::inward(arguments, *address, watching),
-        (_, None, true) => Err(Failure::bad_input("no-server", "no server is given")
+        (_, None, true) => Err(Failure::bad_input("no-server", "no server given")
             .hint("add its command after `--`, or --listen ADDRESS and its URL: mcproof proxy -- node server.js")),
     }
 }
