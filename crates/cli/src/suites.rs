@@ -12,6 +12,7 @@ use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::{Diagnostic, Place};
 use mcproof_report::diagnostic;
 use mcproof_suite::bounds::{MOST_BYTES, read_file};
+use mcproof_suite::judge::has_long_integer;
 use mcproof_suite::plan::{Binding, Inherited, Launch, Reach, Server, Suite};
 use mcproof_suite::restriction::Restriction;
 use mcproof_suite::run::Pick;
@@ -206,6 +207,7 @@ impl SuiteArgs {
         for text in &self.variables {
             let (name, value) = text.split_once('=').ok_or_else(|| wrong(text, "expected NAME=TEXT or NAME:=JSON"))?;
             let (name, value) = match name.strip_suffix(':') {
+                Some(_) if has_long_integer(value) => return Err(wrong(text, "an integer does not fit 64 bits")),
                 Some(name) => {
                     let read = serde_json::from_str(value);
                     (name, read.map_err(|error| wrong(text, &format!("not valid JSON: {}", json_mistake(value, &error))))?)

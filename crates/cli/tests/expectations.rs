@@ -65,6 +65,40 @@ fn a_list_that_may_grow_is_not_waited_for_and_the_others_are_waited_for_in_vain(
 }
 
 #[test]
+fn an_integer_that_does_not_fit_is_never_taken_for_another_one() {
+    let give = |json: &str, rest: &str| format!("{{ call: give, with: {{ json: '{{\"v\": {json}}}' }}, {rest} }}");
+    let tests = [
+        ("equal", give("-9223372036854775809", "expect: { v: -9223372036854775808 }")),
+        ("not", give("1000000000000000000000000000001", "expect: { v: { $not: 1e30 } }")),
+        ("saved", give("18446744073709551617", "save: { id: v }")),
+        ("snapshot", give("18446744073709551617", "snapshot: true")),
+        ("close", give("9007199254740993", "expect: { v: { $close_to: [9007199254740992, 0.5] } }")),
+    ];
+    let said = [
+        "which does not fit 64 bits and cannot be compared exactly",
+        "`id` cannot be saved: `v` does not fit 64 bits",
+        "leave it out with `redact: ['$.v']`",
+        "a number within 0.5 of 9007199254740992",
+    ];
+    all_fail("", &tests.each_ref().map(|(name, step)| (*name, step.as_str())), &said);
+    let valid = [
+        // No integer, so that nothing of it is lost.
+        ("large", give("6.02e23", "expect: { v: 6.02e23 }, save: { v: v }")),
+        ("size", give("18446744073709551617", "expect: { v: { $gt: 18446744073709551615, $close_to: [1.8e19, 1e18] } }")),
+        ("fits", give("18446744073709551615", "expect: { v: 18446744073709551615 }, save: { v: v }")),
+    ];
+    all_pass("", &valid.each_ref().map(|(name, step)| (*name, step.as_str())));
+    let refused = |text: &str, arguments: &[&str], said: &str| {
+        let ran = run_suite(text, arguments);
+        assert!(ran.code == Some(2) && ran.stderr.contains(said), "{:?} {}{}", ran.code, ran.stdout, ran.stderr);
+    };
+    let sent = suite("", &[("sent", "{ call: show, with: { v: 18446744073709551617 } }")]);
+    refused(&sent, &[], "`18446744073709551617` does not fit 64 bits, so that it can neither be sent nor compared exactly");
+    let variable = suite("vars: { v: 1 }\n", &[("sent", "{ call: show, with: { v: '${v}' } }")]);
+    refused(&variable, &["--var", "v:=18446744073709551617"], "an integer does not fit 64 bits");
+}
+
+#[test]
 fn a_variable_without_text_is_in_every_text() {
     let empty = "{ call: give, with: { json: '{\"id\": \"\"}' }, save: { id: id } }";
     let say = "call: say, with: { text: abc }, expect";

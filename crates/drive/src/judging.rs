@@ -17,7 +17,7 @@ use mcproof_record::drive::{
 use mcproof_record::{ChangeLevel, Conclusion, Conversation, Diagnostic, Finding, FrameId, RuleResult, Severity, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
 use mcproof_rules::{self as rules, Strictness, UnknownRule};
-use mcproof_suite::judge::{self, Payload};
+use mcproof_suite::judge::{self, Numbers, Payload};
 use mcproof_suite::run::{Snapshots, snapshot};
 use mcproof_suite::step::redactions;
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl Drive {
         let mode = if params.update { Snapshots::Update } else { Snapshots::Compare };
         // It goes into a repository.
         let value = self.redacted_value(params.value);
-        let compared = snapshot::compare(Path::new(&params.file), &value, &rules, mode);
+        let compared = snapshot::compare(Path::new(&params.file), &value, Numbers::Rounded, &rules, mode);
         let (state, diagnostic) = match compared.map_err(|diagnostic| DriveError::bad_input(vec![diagnostic]))? {
             snapshot::Compared::Same => (SnapshotState::Same, None),
             snapshot::Compared::Written => (SnapshotState::Written, None),

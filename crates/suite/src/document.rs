@@ -4,6 +4,7 @@ use super::bounds::{MOST_KEYS, MOST_LINES, MOST_MISTAKES, MOST_VALUES};
 use super::scalar::read_plain;
 use super::source::{Source, Span, to_u32};
 use super::syntax::explain;
+use crate::judge::is_long;
 use mcproof_record::Diagnostic;
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Number, Value};
@@ -327,8 +328,14 @@ impl Builder<'_> {
             return Kind::Text(text.to_owned());
         }
         read_plain(text).unwrap_or_else(|number| {
-            let diagnostic = Diagnostic::error("no-json-number", format!("JSON has no number `{number}`")).at(self.source.place(span));
-            self.diagnostics.push(diagnostic.hint("put it in quotes to send it as text"));
+            let (message, hint) = match is_long(&number) {
+                true => (
+                    format!("`{number}` does not fit 64 bits, so that it can neither be sent nor compared exactly"),
+                    "put it in quotes if it is a text; an exponent, as in `1.8e19`, tells its size",
+                ),
+                false => (format!("JSON has no number `{number}`"), "put it in quotes to send it as text"),
+            };
+            self.diagnostics.push(Diagnostic::error("no-json-number", message).at(self.source.place(span)).hint(hint));
             Kind::Broken
         })
     }

@@ -3,7 +3,7 @@
 use super::document::Kind;
 use serde_json::Number;
 
-/// What a scalar without quotes means. `Err` holds a number that JSON cannot express.
+/// What a scalar without quotes means. `Err` holds a number that cannot be kept as it is.
 pub(crate) fn read_plain(text: &str) -> Result<Kind, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Kind::Null),
@@ -25,7 +25,7 @@ pub fn plain_scalar_is_text(text: &str) -> bool {
     matches!(read_plain(text), Ok(Kind::Text(_)))
 }
 
-/// `None` if it is no number, `Some(None)` if it is one that JSON cannot express.
+/// `None` if it is no number, `Some(None)` if it is one that cannot be kept as it is.
 fn read_number(text: &str) -> Option<Option<Number>> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
@@ -55,9 +55,8 @@ fn read_number(text: &str) -> Option<Option<Number>> {
         if let Ok(number) = text.parse::<i64>() {
             return Some(Some(number.into()));
         }
-        if let Ok(number) = text.parse::<u64>() {
-            return Some(Some(number.into()));
-        }
+        // One that fits neither would be rounded.
+        return Some(text.parse::<u64>().ok().map(Number::from));
     }
     Some(text.parse::<f64>().ok().and_then(Number::from_f64))
 }
@@ -119,7 +118,7 @@ mod tests {
             let kind = read_plain(plain).unwrap();
             assert_eq!(kind.to_value(), expected, "{plain}");
         }
-        for plain in [".inf", "-.inf", "+.INF", ".nan", "1e999", "0xFFFFFFFFFFFFFFFFFF"] {
+        for plain in [".inf", "-.inf", "+.INF", ".nan", "1e999", "0xFFFFFFFFFFFFFFFFFF", "18446744073709551616", "-9223372036854775809"] {
             assert_eq!(read_plain(plain).unwrap_err(), plain);
         }
     }

@@ -2,8 +2,8 @@
 
 use super::header_names::{lower_names, lower_names_of_headers};
 use super::matcher::{Matcher, Others, Test, TypeName, length_words};
-use super::number::{equal, order};
-use super::payload::{Origin, Payload};
+use super::number::{equality, is_close, order};
+use super::payload::{Numbers, Origin, Payload};
 use super::text::Pattern;
 use crate::interpolate;
 use mcproof_analysis::did_you_mean;
@@ -20,7 +20,7 @@ impl Matcher {
     /// matches. `scope` holds the saved values.
     pub fn compare(&self, payload: &Payload, scope: &Map<String, Value>) -> Vec<Difference> {
         let raw = payload.text.as_deref().filter(|_| payload.origin == Origin::Text);
-        let mut comparison = Comparison { text: payload.text.as_deref(), ..Comparison::new(scope) };
+        let mut comparison = Comparison { text: payload.text.as_deref(), numbers: payload.numbers, ..Comparison::new(scope) };
         comparison.http = Some(&payload.value).filter(|_| payload.origin == Origin::Http);
         comparison.compare(self, &payload.value, raw, "");
         comparison.differences.truncate(MAXIMUM_DIFFERENCES);
@@ -57,6 +57,7 @@ struct Comparison<'a> {
     http: Option<&'a Value>,
     /// What is compared is the name of a header.
     is_header_name: bool,
+    numbers: Numbers,
     differences: Vec<Difference>,
     /// One of the differences was found by comparing. The others are of what could not be compared at all, so that its opposite is not
     /// proven either.
@@ -80,7 +81,8 @@ enum Part {
 
 impl<'a> Comparison<'a> {
     fn new(scope: &'a Map<String, Value>) -> Self {
-        Self { scope, text: None, http: None, is_header_name: false, differences: Vec::new(), is_decided: false }
+        let (differences, numbers) = (Vec::new(), Numbers::default());
+        Self { scope, text: None, http: None, is_header_name: false, numbers, differences, is_decided: false }
     }
 
     /// For a part of the same response.
@@ -101,7 +103,11 @@ impl<'a> Comparison<'a> {
             Test::Equals(expected) => match interpolate(expected, self.scope) {
                 Ok(expected) => {
                     let is_name = || self.is_header_name && is_same_name(expected.as_str(), actual.as_str());
-                    let same = equal(&expected, actual) || raw.is_some_and(|raw| expected.as_str() == Some(raw)) || is_name();
+                    let equality = equality(&expected, actual, self.numbers);
+                    if equality.is_none() {
+                        return self.rounded(matcher, actual, path);
+                    }
+                    let same = equality == Some(true) || raw.is_some_and(|raw| expected.as_str() == Some(raw)) || is_name();
                     let is_comparable = expected.is_null() || are_alike(&expected, actual) || (expected.is_string() && raw.is_some());
                     self.require_of(is_comparable, same, matcher, actual, path);
                 }
@@ -123,7 +129,10 @@ impl<'a> Comparison<'a> {
             },
             Test::Order { order: relation, bound } => match interpolate(bound, self.scope) {
                 Ok(bound) => {
-                    let ordering = order(actual, &bound);
+                    let ordering = order(actual, &bound, self.numbers);
+                    if ordering.is_none() && actual.is_number() && bound.is_number() {
+                        return self.rounded(matcher, actual, path);
+                    }
                     let holds = ordering.is_some_and(|ordering| relation.holds(ordering));
                     self.require_of(ordering.is_some(), holds, matcher, actual, path);
                 }
@@ -173,7 +182,11 @@ impl<'a> Comparison<'a> {
                 }
             }
             Test::Json(inner) => match actual.as_str().or(raw).map(serde_json::from_str::<Value>) {
-                Some(Ok(value)) => self.compare(inner, &value, None, path),
+                Some(Ok(value)) => {
+                    let outer = std::mem::replace(&mut self.numbers, actual.as_str().or(raw).map_or(Numbers::Exact, Numbers::of));
+                    self.compare(inner, &value, None, path);
+                    self.numbers = outer;
+                }
                 // That a text is JSON, whatever it says, can be denied.
                 found => self.require_of(found.is_some() && matches!(inner.test, Test::Any), false, matcher, actual, path),
             },
@@ -190,9 +203,7 @@ impl<'a> Comparison<'a> {
                 self.require_part(any, matcher, actual, path);
             }
             Test::CloseTo { value, within } => {
-                // A decimal such as 0.1 is not exact in binary: a value at the very edge counts as within.
-                let slack = f64::EPSILON * value.abs().max(1.0);
-                let close = actual.as_f64().is_some_and(|actual| (actual - value).abs() <= within + slack);
+                let close = actual.as_number().is_some_and(|actual| is_close(actual, value, *within));
                 self.require_of(actual.is_number(), close, matcher, actual, path);
             }
             Test::Uuid => {
@@ -431,6 +442,12 @@ impl<'a> Comparison<'a> {
     /// The matcher is for values of another kind.
     fn incomparable(&mut self, matcher: &Matcher, actual: &Value, path: &str) {
         self.push_undecided(matcher, path, matcher.describe(self.scope), shown(actual));
+    }
+
+    /// It is not known which number it was.
+    fn rounded(&mut self, matcher: &Matcher, actual: &Value, path: &str) {
+        let actual = format!("{}, which does not fit 64 bits and cannot be compared exactly", shown(actual));
+        self.push_undecided(matcher, path, matcher.describe(self.scope), actual);
     }
 
     fn unusable(&mut self, matcher: &Matcher, path: &str, reason: &str) {

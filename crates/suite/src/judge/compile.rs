@@ -388,11 +388,11 @@ impl Compiler<'_> {
             }
             _ => None,
         };
-        let numbers = parts.and_then(|(value, within)| value.as_f64().zip(within.as_f64()));
+        let numbers = parts.and_then(|(value, within)| value.as_number().cloned().zip(within.as_f64()));
         if numbers.is_none() {
             self.wrong("{ value: 99.99, within: 0.01 } or [99.99, 0.01]", node);
         }
-        if numbers.is_some_and(|(_, within)| within < 0.0) {
+        if numbers.as_ref().is_some_and(|(_, within)| *within < 0.0) {
             let diagnostic = Diagnostic::error("bad-distance", "`within` is how far a number may be away, and cannot be negative");
             self.diagnostics.push(diagnostic.at(self.source.place(node.span)));
             return None;

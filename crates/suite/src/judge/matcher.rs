@@ -4,7 +4,7 @@ use super::text::{Pattern, TextPattern};
 use crate::interpolate;
 use mcproof_analysis::json_schema::Schema;
 use mcproof_record::Place;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -71,7 +71,8 @@ pub(super) enum Test {
     Not(Box<Matcher>),
     OneOf(Vec<Matcher>),
     CloseTo {
-        value: f64,
+        value: Number,
+        /// Not negative.
         within: f64,
     },
     Uuid,

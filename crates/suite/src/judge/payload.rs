@@ -1,5 +1,6 @@
 //! What a tool's result amounts to: the value that `expect` matches. Knows tool results, not matchers.
 
+use super::number::has_long_integer;
 use serde_json::Value;
 
 /// The value of a response, and its text where it has one.
@@ -9,6 +10,23 @@ pub struct Payload {
     /// All text blocks of a tool's result, joined by line feeds.
     pub text: Option<String>,
     pub origin: Origin,
+    pub numbers: Numbers,
+}
+
+/// Whether the numbers of a value are those that were on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbers {
+    Exact,
+    /// Integers that do not fit 64 bits may have been among them, and were rounded.
+    #[default]
+    Rounded,
+}
+
+impl Numbers {
+    /// Of a value that was read from this text.
+    pub fn of(json: &str) -> Self {
+        if has_long_integer(json) { Self::Rounded } else { Self::Exact }
+    }
 }
 
 /// Where [`Payload::value`] comes from.
@@ -34,19 +52,20 @@ impl Payload {
             .collect();
         let text = (!texts.is_empty()).then(|| texts.join("\n"));
         if let Some(structured) = result.get("structuredContent").filter(|structured| !structured.is_null()) {
-            return Self { value: structured.clone(), text, origin: Origin::Json };
+            return Self { value: structured.clone(), text, origin: Origin::Json, numbers: Numbers::Rounded };
         }
         let value = match texts.as_slice() {
             [] => Value::Null,
             [only] => serde_json::from_str(only).unwrap_or_else(|_| Value::String((*only).to_owned())),
             [_, _, ..] => text.clone().map_or(Value::Null, Value::String),
         };
-        Self { value, text, origin: Origin::Text }
+        let numbers = text.as_deref().map_or(Numbers::Exact, Numbers::of);
+        Self { value, text, origin: Origin::Text, numbers }
     }
 
     /// A response of anything but a tool: its value as it stands.
     pub fn of(value: Value) -> Self {
-        Self { value, text: None, origin: Origin::Json }
+        Self { value, text: None, origin: Origin::Json, numbers: Numbers::Rounded }
     }
 }
 
@@ -58,8 +77,8 @@ mod tests {
     #[test]
     fn a_payload_is_structured_content_or_json_in_text_or_text() {
         let check = |result: Value, value: Value, text: Option<&str>, origin: Origin| {
-            let expected = Payload { value, text: text.map(str::to_owned), origin };
-            assert_eq!(Payload::from_call_result(&result), expected, "{result}");
+            let found = Payload::from_call_result(&result);
+            assert_eq!((&found.value, found.text.as_deref(), found.origin), (&value, text, origin), "{result}");
         };
         let block = |text: &str| json!({"type": "text", "text": text});
         check(json!({"content": [block("x")], "structuredContent": {"a": 1}}), json!({"a": 1}), Some("x"), Origin::Json);

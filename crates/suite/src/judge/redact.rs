@@ -1,7 +1,8 @@
 //! What a snapshot keeps of a payload: everything but what its rules say differs from run to run. And how two snapshots
 //! differ. Pure.
 
-use super::number::equal;
+use super::number::equality;
+use super::payload::Numbers;
 use crate::plan::Redaction;
 use mcproof_analysis::differences::{MAXIMUM_DIFFERENCES, element, member, shown};
 use mcproof_record::Difference;
@@ -66,7 +67,7 @@ fn collect(reviewed: Option<&Value>, now: Option<&Value>, path: &str, found: &mu
                 collect(old.get(index), new.get(index), &element(path, index), found);
             }
         }
-        (Some(old), Some(new)) if equal(old, new) => {}
+        (Some(old), Some(new)) if equality(old, new, Numbers::Exact) == Some(true) => {}
         (None, None) => {}
         (old, new) => {
             let show = |value: Option<&Value>, missing: &str| value.map_or_else(|| missing.to_owned(), shown);

@@ -37,6 +37,11 @@ impl Selector {
         Some(Self { path, part })
     }
 
+    /// Where the value is, as it is written.
+    pub(crate) fn path(&self) -> String {
+        self.path.to_string()
+    }
+
     /// The value, or the part of its text: the group `number` as a number, else the first group, else all that the pattern finds.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use super::Snapshots;
 use super::expand::Work;
 use super::sessions::Sessions;
-use crate::judge::{changes, redact};
+use crate::judge::{Numbers, Payload, changes, large_number, redact};
 use crate::plan::{Case, Redaction, Snapshot, Step, Suite};
 use crate::restriction::Restriction;
 use mcproof_record::{Diagnostic, Difference};
@@ -24,12 +24,12 @@ const NOT_REVIEWED: &str = "snapshot-not-reviewed";
 const DIFFERS: &str = "snapshot-differs";
 
 /// Compares a payload with what was reviewed.
-pub(super) fn check(snapshot: &Snapshot, payload: &Value, sessions: &Sessions<'_>) -> Option<Diagnostic> {
+pub(super) fn check(snapshot: &Snapshot, payload: &Payload, sessions: &Sessions<'_>) -> Option<Diagnostic> {
     let file = file(&sessions.work.suite, &sessions.work.plan.name, snapshot);
     // It goes into a repository.
-    let payload = sessions.without_secrets_in(payload.clone());
+    let value = sessions.without_secrets_in(payload.value.clone());
     let hint = "review it with `mcproof review`, or accept it with `mcproof test --update-snapshots`";
-    match compare(&file, &payload, &snapshot.redact, sessions.options.snapshots) {
+    match compare(&file, &value, payload.numbers, &snapshot.redact, sessions.options.snapshots) {
         Ok(Compared::Same | Compared::Written) => None,
         Ok(Compared::New(diagnostic) | Compared::Differs(diagnostic)) => Some(diagnostic.at(snapshot.place.clone()).hint(hint)),
         Err(diagnostic) => Some(diagnostic.at(snapshot.place.clone())),
@@ -54,9 +54,13 @@ pub enum Compared {
 /// Holds a value against the snapshot in a file. What is new or different is put beside it, or in its place if that is the mode.
 ///
 /// # Errors
-/// The file cannot be read or written.
-pub fn compare(file: &Path, value: &Value, rules: &[Redaction], mode: Snapshots) -> Result<Compared, Diagnostic> {
+/// The file cannot be read or written, or the value is not known exactly.
+pub fn compare(file: &Path, value: &Value, numbers: Numbers, rules: &[Redaction], mode: Snapshots) -> Result<Compared, Diagnostic> {
     let now = redact(value, rules);
+    if let Some(large) = large_number(&now, "$").filter(|_| numbers == Numbers::Rounded) {
+        let message = format!("`{large}` does not fit 64 bits, so that the snapshot `{}` cannot be compared exactly", name(file));
+        return Err(Diagnostic::error("snapshot-unusable", message).hint(format!("leave it out with `redact: ['{large}']`")));
+    }
     let reviewed = read(file).map_err(|reason| unusable(file, "read", &reason))?;
     if reviewed.as_ref() == Some(&now) {
         return Ok(Compared::Same);

@@ -157,7 +157,7 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
     if diagnostics.is_empty()
         && let (Some(snapshot), Some(Attempt { answer: Some(answer), .. })) = (&step.snapshot, attempts.first())
     {
-        diagnostics.extend(snapshot::check(snapshot, &answer.payload.value, sessions));
+        diagnostics.extend(snapshot::check(snapshot, &answer.payload, sessions));
     }
     if diagnostics.iter().any(|diagnostic| diagnostic.evidence.is_none()) {
         let transcript = open.tap.transcript();
@@ -215,7 +215,7 @@ async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<St
             let answer = Answer { result: Ok(result), payload, frame: None, elapsed: started.elapsed() };
             leaf.diagnostics = judge::judge(step, &answer, scope);
             if let (true, Some(snapshot)) = (leaf.diagnostics.is_empty(), &step.snapshot) {
-                leaf.diagnostics.extend(snapshot::check(snapshot, &answer.payload.value, sessions));
+                leaf.diagnostics.extend(snapshot::check(snapshot, &answer.payload, sessions));
             }
             if leaf.diagnostics.is_empty() {
                 (leaf.saved, leaf.diagnostics) = judge::save(step, &answer);
@@ -228,7 +228,7 @@ async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<St
 async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Deadline, policy: Policy<'_>) -> Attempt {
     let done = act(step, open, scope, deadline, policy).await;
     let mut attempt = Attempt { answer: None, diagnostics: Vec::new(), exchanges: done.exchanges, saved: Map::new() };
-    let answer = match done.outcome {
+    let mut answer = match done.outcome {
         Ok(Some(answer)) => answer,
         Ok(None) => return attempt,
         Err(_) if done.mishap.is_some_and(|mishap| judge::expects(step, mishap)) => return attempt,
@@ -239,6 +239,7 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
             return attempt;
         }
     };
+    answer.payload.numbers = act::numbers(&step.action, &answer, open);
     attempt.diagnostics = judge::judge(step, &answer, scope);
     if attempt.diagnostics.is_empty() {
         attempt.diagnostics.extend(open.outputs.check(step, &done.target, &answer, open, deadline.idle).await);

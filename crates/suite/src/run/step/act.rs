@@ -2,7 +2,7 @@
 
 use super::judge::is_tool_error;
 use super::request::{Request, fill, fill_object, fill_text, request};
-use crate::judge::{Origin, Payload, pretty};
+use crate::judge::{Numbers, Origin, Payload, has_large_number, pretty};
 use crate::plan::{Action, Bytes, HttpRequest, Listing, RetryCause, Step, TaskCall};
 use crate::run::resilience::{self, Policy, RequestError, RetriedRequest, mishap_of, persist};
 use crate::run::sessions::Open;
@@ -11,7 +11,7 @@ use mcproof_analysis::messages::{MessageFlaw, result_flaws};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Called, Deadline, ListFailure, RawHttpRequest, RawHttpResponse, Reply, TaskEnd, Unanswered, WaitFor};
 use mcproof_protocol::{Revision, methods};
-use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameId};
+use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameBody, FrameId};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -251,6 +251,21 @@ pub(in crate::run) fn answer(reply: Reply, is_call: bool) -> Answer {
     Answer { result: reply.answer.map_err(ErrorResponse::Rpc), payload, frame: Some(reply.frame), elapsed: reply.elapsed }
 }
 
+/// Whether large numbers of a response are those that the server sent: known where it came in one frame.
+pub(super) fn numbers(action: &Action, answer: &Answer, open: &Open) -> Numbers {
+    let known = answer.payload.numbers;
+    let is_of_one_frame = answer.payload.origin == Origin::Json && !matches!(action, Action::List(_));
+    if !is_of_one_frame || !has_large_number(&answer.payload.value) {
+        return known;
+    }
+    match answer.frame.and_then(|frame| open.tap.frame(frame)).map(|frame| frame.body) {
+        Some(FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } | FrameBody::SseEvent { data: Some(bytes), .. }) => {
+            Numbers::of(&bytes.to_text())
+        }
+        _ => known,
+    }
+}
+
 async fn as_it_stood(outcome: Result<Option<Reply>, CallFailure>, is_call: bool, open: &Open) -> Result<Option<Answer>, Diagnostic> {
     match outcome {
         Ok(reply) => Ok(reply.map(|reply| answer(reply, is_call))),
@@ -297,7 +312,8 @@ async fn over_http(request: &HttpRequest, open: &Open, scope: &Map<String, Value
                 text => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
             };
             let value = json!({ "status": head.status, "headers": headers, "body": body });
-            let payload = Payload { value: value.clone(), text: Some(text), origin: Origin::Http };
+            let numbers = Numbers::of(&text);
+            let payload = Payload { value: value.clone(), text: Some(text), origin: Origin::Http, numbers };
             Ok(Answer { result: Ok(value), payload, frame: Some(head.frame), elapsed })
         }
         Err(failure) => Err(diagnosis::of_call_failure(&failure, method, &scene(open).await)),

@@ -1,7 +1,7 @@
 //! Holds a response against the expectations of its step. No I/O.
 
 use super::act::{Answer, ErrorResponse, show};
-use crate::judge::{Origin, Payload, mismatch, pretty};
+use crate::judge::{Numbers, Origin, Payload, has_large_number, large_number, mismatch, pretty};
 use crate::plan::{Action, Expectations, ExpectedFailure, RetryCause, Spanned, Step};
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value};
@@ -23,8 +23,12 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
         diagnostics.extend(mismatch("response", differences, &answer.payload.value).map(|found| found.at(matcher.place().clone())));
     }
     if let (Some(matcher), Ok(raw)) = (result, &answer.result) {
-        let origin = if answer.payload.origin == Origin::Http { Origin::Http } else { Origin::Json };
-        let differences = matcher.compare(&Payload { origin, ..Payload::of(raw.clone()) }, scope);
+        // What stands in a text is another value than the result.
+        let (origin, numbers) = match answer.payload.origin {
+            Origin::Text => (Origin::Json, Numbers::Rounded),
+            origin => (origin, answer.payload.numbers),
+        };
+        let differences = matcher.compare(&Payload { value: raw.clone(), text: None, origin, numbers }, scope);
         diagnostics.extend(mismatch("result", differences, raw).map(|found| found.at(matcher.place().clone())));
     }
     if let (Some(names), Value::Object(found)) = (names, &answer.payload.value) {
@@ -101,8 +105,17 @@ fn judge_names(expected: &[String], found: &Map<String, Value>) -> Option<Diagno
 pub(super) fn save(step: &Step, answer: &Answer) -> (Map<String, Value>, Vec<Diagnostic>) {
     let result = answer.result.as_ref().map_or(Value::Null, Clone::clone);
     let (mut saved, mut diagnostics) = (Map::new(), Vec::new());
+    let Payload { origin, numbers, .. } = answer.payload;
+    // Only the text was looked at.
+    let is_beside_text = |path: &str| origin == Origin::Text && path.starts_with("result");
     for (name, selector) in &step.save {
         match selector.value.select(&answer.payload, &result) {
+            Ok(value) if has_large_number(&value) && (numbers == Numbers::Rounded || is_beside_text(&selector.value.path())) => {
+                let large = large_number(&value, &selector.value.path()).unwrap_or_default();
+                let message = format!("`{name}` cannot be saved: `{large}` does not fit 64 bits, so that it is not known exactly");
+                let hint = "have the server return it as text, or save what is beside it";
+                diagnostics.push(Diagnostic::error("nothing-to-save", message).hint(hint).at(selector.place.clone()));
+            }
             Ok(value) => {
                 saved.insert(name.clone(), value);
             }
