@@ -15,6 +15,7 @@ use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, Fra
 use mcproof_system::errors::is_exhausted;
 use regex::Regex;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -570,6 +571,9 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Opt
         (Flaw::TooManyValues(_), _) => return audience.bound(Bound::Values),
         (Flaw::TooDeep(_), _) => return audience.bound(Bound::Depth),
         (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
+        (Flaw::NotJson(_), Some(line)) if is_json_in_form(&line) => {
+            "write numbers that fit a double, below 1.8e308, and no half of a surrogate pair: JSON allows more than programs read".into()
+        }
         (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
             "write each message on one line: pretty-printed JSON spans several lines".into()
         }
@@ -681,6 +685,11 @@ fn is_field(line: &str) -> bool {
 fn is_event_stream(body: &str) -> bool {
     let first = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     first.contains(':') && is_field(first)
+}
+
+/// Whether a line is JSON, apart from what its numbers and escapes mean.
+fn is_json_in_form(line: &str) -> bool {
+    serde_json::from_str::<&RawValue>(line).is_ok()
 }
 
 /// Whether a line looks like part of pretty-printed JSON, and not like `[info] started`.

@@ -168,15 +168,22 @@ impl SuiteArgs {
         let named = self.paths.iter().map(|path| name_of_test(path));
         let (picked, whole): (Vec<_>, Vec<_>) = named.partition(|(_, pick)| pick.is_some());
         let find = |paths: Vec<PathBuf>| suite::discover(&paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic));
-        let whole: BTreeSet<PathBuf> = find(whole.into_iter().map(|(path, _)| path).collect())?.into_iter().collect();
+        let whole = find(whole.into_iter().map(|(path, _)| path).collect())?;
         let mut picks = Picks::new();
-        let mut files = whole.clone();
+        // A file may be spelled in several ways: one of them names it.
+        let mut known: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        let mut files = BTreeSet::new();
+        for path in whole {
+            files.insert(known.entry(identity(&path)).or_insert(path).clone());
+        }
+        let whole = files.clone();
         for (path, pick) in picked {
+            let file = known.entry(identity(&path)).or_insert(path).clone();
             // A file that is named as a whole, too, is meant as a whole.
-            if !whole.contains(&path) {
-                picks.entry(path.display().to_string()).or_default().extend(pick);
+            if !whole.contains(&file) {
+                picks.entry(file.display().to_string()).or_default().extend(pick);
             }
-            files.insert(path);
+            files.insert(file);
         }
         if files.is_empty() {
             let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
@@ -279,6 +286,11 @@ fn read(file: &Path, environment: &Environment) -> Result<String, Vec<Diagnostic
     }
     let bytes = read_file(file, MOST_BYTES).map_err(|reason| problem("cannot-read", format!("`{named}` {reason}")))?;
     String::from_utf8(bytes).map_err(|_| problem("not-text", format!("`{named}` is not UTF-8 text")))
+}
+
+/// The same for all spellings of a path.
+fn identity(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 fn folder_of(file: &Path) -> &Path {

@@ -207,6 +207,16 @@ fn included_files_bring_servers_steps_and_tests() {
     let wrong = [files[0], files[1], ("greet.yaml", "- { cal: echo }\n")];
     let ran = run_files(&wrong, &[]);
     assert!(ran.stderr.contains("greet.yaml:1:5") && ran.stderr.contains("did you mean `call`?"), "{}", ran.stderr);
+    let twice = [
+        ("s.mcproof.yaml", "include: [t.yaml]\nserver: { stdio: x }\ntests: [{ name: a, steps: [tools] }]\n"),
+        ("t.yaml", "\ntests: [{ name: a, steps: [tools] }]\n"),
+    ];
+    let ran = run_files(&twice, &[]);
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("the test in line 2 of ") && ran.stderr.contains("t.yaml has this name already"),
+        "{}",
+        ran.stderr
+    );
     let ran = run_files(&[files[0], ("common.yaml", "include: s.mcproof.yaml\n")], &[]);
     assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
 }

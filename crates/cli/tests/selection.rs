@@ -106,6 +106,13 @@ fn a_selection_takes_what_it_names() {
     check(&["./s.mcproof.yaml:11", "--transport", "http"], &["echo is (badly) expected [http]"]);
     check(&["s.mcproof.yaml:9", "s.mcproof.yaml::ping", "--transport", "http"], &["echo is (badly) expected [http]", "ping [http]"]);
     assert_eq!(world.planned(&["s.mcproof.yaml:9", "s.mcproof.yaml"]).len(), 12);
+    // However it is spelled, it is one file.
+    let absolute = world.path("s.mcproof.yaml").display().to_string();
+    assert_eq!(world.planned(&["s.mcproof.yaml", "./s.mcproof.yaml", ".", &absolute]).len(), 12);
+    check(
+        &["./s.mcproof.yaml::ping", &format!("{absolute}:9"), "--transport", "http"],
+        &["echo is (badly) expected [http]", "ping [http]"],
+    );
     assert_eq!(world.planned(&["--repeat", "3"]).len(), 36);
 }
 

@@ -439,7 +439,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         weight_of_hooks: room - reader.room(),
     };
     let (mut all, mut only) = (Vec::new(), None);
-    let mut names: BTreeMap<String, u32> = BTreeMap::new();
+    let mut names: BTreeMap<String, Span> = BTreeMap::new();
     let mut starts: Vec<Span> = draft.tests.iter().flatten().map(|test| test.span).chain(keys(tree).map(|key| key.span)).collect();
     starts.sort();
     for test in draft.tests.as_deref().unwrap_or_default() {

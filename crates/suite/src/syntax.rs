@@ -39,6 +39,10 @@ pub(crate) fn explain(source: &Source, spot: Span, reason: &str, bracket: Option
             let span = Span { length: to_u32(name.chars().count()) + 1, ..spot };
             error(format!("no anchor `&{name}` stands above"), span).hint("put a text that starts with `*` in quotes")
         }
+        Some('"') if let Some(character) = surrogate_pair(text) => {
+            let hint = format!("write the character itself, or `\\U{:08X}`: two halves of one are JSON, and no YAML", u32::from(character));
+            error("this text in `\"` quotes holds half of a character".into(), spot).hint(hint)
+        }
         Some(quote @ ('"' | '\'')) => error(format!("this text in `{quote}` quotes does not end where it should"), spot)
             .hint("close the quote, and double or escape quotes inside of the text"),
         Some(_) if before.ends_with(['"', '\'']) => error("something follows a text in quotes".into(), source.rest_of_line(spot))
@@ -56,4 +60,14 @@ pub(crate) fn explain(source: &Source, spot: Span, reason: &str, bracket: Option
         // A value may go on in the next line: then the parser gives up at the end of this one.
         _ => tab_in(Span { line: line + 1, column: 1, length: 1, ..spot }).unwrap_or_else(|| error(format!("not valid YAML: {reason}"), spot)),
     }
+}
+
+/// The character that JSON writes as two halves.
+fn surrogate_pair(line: &str) -> Option<char> {
+    let unit = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let pair = |(at, _): (usize, &str)| {
+        let halves = [unit(&line[at..])?, unit(line.get(at + 6..)?)?];
+        char::decode_utf16(halves).next()?.ok().filter(|character| u32::from(*character) > 0xFFFF)
+    };
+    line.match_indices("\\u").find_map(pair)
 }

@@ -279,8 +279,8 @@ pub(crate) struct Read {
     pub(crate) only: Option<Span>,
 }
 
-/// `names` holds the names of the cases before, with their lines.
-pub(crate) fn read_test(reader: &mut Reader<'_>, node: &Node, defaults: &Defaults<'_>, names: &mut BTreeMap<String, u32>) -> Read {
+/// `names` holds the names of the cases before, with their places.
+pub(crate) fn read_test(reader: &mut Reader<'_>, node: &Node, defaults: &Defaults<'_>, names: &mut BTreeMap<String, Span>) -> Read {
     let of_suite = reader.known.clone();
     let before = reader.mistakes();
     reader.read_variables(node);
@@ -314,7 +314,7 @@ fn read_case(
     node: &Node,
     row: Option<&[(String, Value)]>,
     defaults: &Defaults<'_>,
-    names: &mut BTreeMap<String, u32>,
+    names: &mut BTreeMap<String, Span>,
     only: &mut Option<Span>,
 ) -> Option<Case> {
     let mut draft = TestDraft::default();
@@ -328,8 +328,10 @@ fn read_case(
     }
     if let Some((name, span)) = &draft.name {
         match names.get(name) {
-            Some(line) if row.is_none() || *line != span.line => {
-                let diagnostic = Diagnostic::error("duplicate-name", format!("the test in line {line} has this name already"));
+            Some(first) if row.is_none() || (first.file, first.line) != (span.file, span.line) => {
+                let file = if first.file == span.file { String::new() } else { format!(" of {}", reader.place(*first).file) };
+                let message = format!("the test in line {}{file} has this name already", first.line);
+                let diagnostic = Diagnostic::error("duplicate-name", message);
                 reader.report(diagnostic.hint("reports tell tests apart by their names"), *span);
             }
             Some(_) => {
@@ -337,7 +339,7 @@ fn read_case(
                 reader.report(diagnostic.hint("give the rows different values, or put what differs into the name"), *span);
             }
             None => {
-                names.insert(name.clone(), span.line);
+                names.insert(name.clone(), *span);
             }
         }
     }
@@ -355,8 +357,9 @@ fn read_case(
     let teardown = read_steps(reader, &draft.teardown, defaults.servers, &mut saved);
     (reader.output, reader.snapshots) = (of_suite, taken);
     let leaks = draft.leaks.take().unwrap_or_else(|| defaults.leaks.clone());
+    let is_skipped = draft.skips.iter().any(|skip| skip.transports.is_empty() && skip.era.is_none() && skip.lacks.is_none());
     // Faults that hit nothing fail a test, and so do leaks.
-    if steps.len() == draft.steps.len() && draft.faults.is_empty() && leaks.is_none() {
+    if steps.len() == draft.steps.len() && draft.faults.is_empty() && leaks.is_none() && !is_skipped {
         check_case(reader, &steps, node.span);
     }
     let own = match isolation {

@@ -514,6 +514,15 @@ pub fn is_datetime(text: &str) -> bool {
     };
     let is_offset =
         zone.len() == 6 && zone.starts_with(['+', '-']) && zone.bytes().zip(b"+dd:dd").skip(1).all(|(byte, shape)| fits(byte, *shape));
+    if !matches!(zone, "Z" | "z") && !(is_offset && &zone[1..3] <= "23" && &zone[4..] <= "59") {
+        return false;
+    }
+    // A leap second follows the last one of a day in UTC.
+    let (minute, second) = text[..SHAPE.len()].split_at(SHAPE.len() - 2);
+    let is_leap = second == "60";
     // The fraction is checked already, and may be longer than any clock is exact.
-    (matches!(zone, "Z" | "z") || is_offset) && format!("{}{zone}", &text[..SHAPE.len()]).parse::<jiff::Timestamp>().is_ok()
+    let instant = format!("{minute}{}{zone}", if is_leap { "59" } else { second }).parse::<jiff::Timestamp>();
+    instant.is_ok_and(|instant| !is_leap || instant.as_second().rem_euclid(SECONDS_OF_DAY) == SECONDS_OF_DAY - 1)
 }
+
+const SECONDS_OF_DAY: i64 = 86_400;

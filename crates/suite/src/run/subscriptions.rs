@@ -15,9 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The subscriptions of a session, by what they are about. Those of the modern era are open requests, which end with it.
+/// The subscriptions of a session, by what they are about. Those of the modern era are open requests, which end with it; those of the legacy
+/// era are only known to the server.
 #[derive(Default)]
-pub(super) struct Subscriptions(Mutex<BTreeMap<String, Subscription>>);
+pub(super) struct Subscriptions(Mutex<BTreeMap<String, Option<Subscription>>>);
 
 impl Subscriptions {
     pub(super) async fn open(
@@ -29,7 +30,11 @@ impl Subscriptions {
     ) -> Result<Answer, Diagnostic> {
         let topic = filled(topic, scope)?;
         if open.session.handshake().era == Era::Legacy {
-            return ask(methods::RESOURCES_SUBSCRIBE, &topic, open, deadline).await;
+            let answer = ask(methods::RESOURCES_SUBSCRIBE, &topic, open, deadline).await?;
+            if answer.result.is_ok() {
+                self.all().insert(topic.name().to_owned(), None);
+            }
+            return Ok(answer);
         }
         let (key, wanted) = match &topic {
             Topic::Resource(uri) => ("resourceSubscriptions", json!([uri])),
@@ -60,7 +65,7 @@ impl Subscriptions {
             let evidence = diagnosis::evidence(&open.tap.transcript(), Some(frame));
             return Err(Diagnostic { actual: Some(granted.to_string()), ..diagnostic }.evidence(evidence));
         }
-        self.all().insert(topic.name().to_owned(), subscription);
+        self.all().insert(topic.name().to_owned(), Some(subscription));
         Ok(done(granted, Some(frame), started.elapsed()))
     }
 
@@ -72,17 +77,17 @@ impl Subscriptions {
         deadline: Duration,
     ) -> Result<Answer, Diagnostic> {
         let topic = filled(topic, scope)?;
-        if open.session.handshake().era == Era::Legacy {
-            return ask(methods::RESOURCES_UNSUBSCRIBE, &topic, open, deadline).await;
-        }
-        match self.all().remove(topic.name()) {
-            Some(subscription) => {
+        let subscribed = self.all().remove(topic.name());
+        match subscribed {
+            Some(Some(subscription)) => {
                 subscription.close();
                 Ok(done(json!({}), None, Duration::ZERO))
             }
+            Some(None) => ask(methods::RESOURCES_UNSUBSCRIBE, &topic, open, deadline).await,
             None => {
                 let message = format!("nothing of this case is subscribed to {}", topic.name());
-                Err(Diagnostic::error("not-subscribed", message).hint("`subscribe` first, in the same case"))
+                let hint = "`subscribe` first, in the same case; a request without a subscription is sent with `raw`";
+                Err(Diagnostic::error("not-subscribed", message).hint(hint))
             }
         }
     }

@@ -77,7 +77,7 @@ pub(super) const ANSWERING: Key<StepDraft> = Key {
 
 pub(super) const EXPECT: Key<StepDraft> = Key {
     name: "expect",
-    doc: "matches the payload of the response. Integers are compared exactly; one that does not fit 64 bits cannot, and is a difference where it matters (not to `$gt` of a smaller one, nor to `$close_to`)",
+    doc: "matches the payload of the response: of a call its `structuredContent`, else its text, as a value if it is JSON (`$text` matches it as it stands). Integers are compared exactly; one that does not fit 64 bits cannot, and is a difference where it matters (not to `$gt` of a smaller one, nor to `$close_to`)",
     shape: Shape::Matcher,
     presence: Presence::Optional,
     read: |reader, node, draft| {

@@ -70,6 +70,9 @@ fn judge_outcome(
         (Some(ExpectedFailure::Either), Ok(_)) => unexpected("expected a failure, but the call succeeded".into()),
         (Some(ExpectedFailure::Tool(_)), Ok(_)) if !is_error => unexpected("expected an `isError` result, but the call succeeded".into()),
         (Some(ExpectedFailure::Tool(pattern)), Ok(_)) => match pattern {
+            Some(pattern) if answer.payload.text.is_none() => {
+                unexpected(format!("expected {}, but the error has no text", pattern.describe_within(scope)))
+            }
             Some(pattern) if let Err(reason) = pattern.usable_within(scope) => {
                 unexpected(format!("the error text cannot be checked, because {reason}: {}", text()))
             }
