@@ -65,7 +65,7 @@ fn node_servers_pass_at_once() {
     for part in [
         "# yaml-language-server: $schema=mcproof.schema.json\n",
         "with: { message: mcproof } # review\n        expect: \"Echo: mcproof\"",
-        "name: get-sum wants a\n",
+        "name: get-sum requires a\n",
         "with: { a: 3, b: 5 } # review",
         "- call: mcproof-no-such-thing\n        tool_error: true",
         "- name: an unknown resource fails\n",
@@ -74,7 +74,7 @@ fn node_servers_pass_at_once() {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
     let text = check("filesystem", &[]);
-    assert!(text.contains("- call: read_text_file\n        with: { path: ") && text.contains("name: read_text_file answers"), "{text}");
+    assert!(text.contains("- call: read_text_file\n        with: { path: ") && text.contains("name: read_text_file responds"), "{text}");
     assert!(text.contains("not called, because it does not declare itself read-only\n  - name: write_file is listed"), "{text}");
     check("memory", &[]);
     check("kubernetes", &[]);
@@ -85,7 +85,7 @@ fn python_servers_pass_at_once() {
     let text = check("time", &[]);
     // Today's date is no expectation, and neither is what follows from it.
     for part in
-        ["datetime: { $datetime: true }", "day_of_week: { $type: string }", "timezone: America/New_York", "name: convert_time answers"]
+        ["datetime: { $datetime: true }", "day_of_week: { $type: string }", "timezone: America/New_York", "name: convert_time responds"]
     {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
@@ -166,7 +166,7 @@ fn two_hundred_tools_and_the_oddest_names_and_answers_pass_at_once() {
         "- call: pattern\n        expect: { $type: string }\n",
         "name: no-content is listed",
         "name: asks-for-input is listed",
-        "name: refuses refuses what it cannot use",
+        "name: refuses rejects arguments that it cannot use",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }

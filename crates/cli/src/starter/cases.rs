@@ -72,10 +72,10 @@ impl Case {
 pub(super) fn draft(interviewed: &Explored, now: &Now, surroundings: &BaseEnvironment) -> Vec<Case> {
     let mut cases = vec![handshake(interviewed)];
     let lists = [
-        ("tools", "name", "these are the tools and no others", &interviewed.tools),
-        ("prompts", "name", "these are the prompts and no others", &interviewed.prompts),
-        ("resources", "uri", "these are the resources and no others", &interviewed.resources),
-        ("templates", "uriTemplate", "these are the resource templates and no others", &interviewed.templates),
+        ("tools", "name", "exact list of tools", &interviewed.tools),
+        ("prompts", "name", "exact list of prompts", &interviewed.prompts),
+        ("resources", "uri", "exact list of resources", &interviewed.resources),
+        ("templates", "uriTemplate", "exact list of resource templates", &interviewed.templates),
     ];
     cases.extend(lists.into_iter().filter_map(|(action, key, title, list)| listing(action, key, title, list, surroundings)));
     let answers = Answers { interviewed, now, surroundings };
@@ -106,7 +106,7 @@ fn handshake(interviewed: &Explored) -> Case {
         capabilities.filter(|(_, value)| value.is_object()).filter_map(|(key, _)| Some((member(key)?, json!({ "$type": "object" }))));
     expect.insert("capabilities".into(), Value::Object(declared.collect()));
     Case::new(
-        "it says who it is and what it can do",
+        "server info and capabilities",
         Step { action: "handshake", object: None, rest: vec![("expect", Value::Object(expect))] },
     )
 }
@@ -149,7 +149,7 @@ impl Answers<'_> {
         if let Some(asked) = without
             && let Subject::ToolWithout { property, .. } = &asked.subject
         {
-            let title = format!("{} wants {}", shown(name), shown(property));
+            let title = format!("{} requires {}", shown(name), shown(property));
             cases.extend(refused(title, asked, call(name, asked)));
         }
         let is_read_only = tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true));
@@ -166,7 +166,7 @@ impl Answers<'_> {
         match (&asked.first, &asked.second) {
             (Outcome::Result(first), Outcome::Result(second)) => {
                 step.rest.push(expectation::of_call(first, second, &self.known(&arguments, is_open(tool))));
-                let mut case = Case::new(format!("{} answers", shown(name)), step);
+                let mut case = Case::new(format!("{} responds", shown(name)), step);
                 let schema = tool.get("outputSchema");
                 if schema.is_some_and(|schema| [first, second].iter().any(|result| output_flaw(schema, result).is_some())) {
                     case.step.rest.push(("validate_output", json!(false)));
@@ -177,7 +177,7 @@ impl Answers<'_> {
                 Some(case)
             }
             (first, second) if first.is_refusal() && second.is_refusal() && !is_open(tool) => {
-                let mut case = refused(format!("{} refuses what it cannot use", shown(name)), asked, step)?;
+                let mut case = refused(format!("{} rejects arguments that it cannot use", shown(name)), asked, step)?;
                 case.comment = Some("review: the server rejected all arguments that were tried; replace them");
                 case.is_to_review = true;
                 case.kind = Kind::Called;
@@ -216,7 +216,7 @@ impl Answers<'_> {
             Some(key) => json!({ key: of_tool }),
             None => json!({ "$contains": { "name": literal(name) } }),
         };
-        let title = format!("{} is listed with its arguments", shown(name));
+        let title = format!("{} is listed with its input schema", shown(name));
         let mut case = Case::new(title, Step { action: "tools", object: None, rest: vec![("expect", expect)] });
         case.kind = Kind::Listed;
         case.is_to_review = true;
