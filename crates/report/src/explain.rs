@@ -29,7 +29,7 @@ fn body(page: &RulePage) -> String {
     }
     text += &format!("- area `{area}`, on {transports}\n");
     if let Some(tolerance) = &page.tolerance {
-        text += &format!("- by default a warning at most, because {tolerance}; `--strict` makes it what the specification says\n");
+        text += &format!("- by default a warning at most, because {tolerance}; with `--strict`, it has the level of the specification\n");
     }
     text += &format!("\n## Why it matters\n\n{}\n\n## What to change\n\n{}\n", sentence(why), sentence(remedy));
     for (sdk, change) in &page.sdks {

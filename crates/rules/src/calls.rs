@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-unknown-tool-is-refused",
         area: Area::Calls,
-        requirement: "a call of a tool that does not exist gets an error",
+        requirement: "a call to a tool that does not exist gets an error",
         sources: ERRORS,
         judge: Judge::Each(unknown_tool_is_refused),
         why: "a model that used a wrong name treats the response as the tool's result",
@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-unknown-tool-code",
         area: Area::Calls,
-        requirement: "a call of a tool that does not exist gets JSON-RPC error -32602",
+        requirement: "a call to a tool that does not exist gets JSON-RPC error -32602",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Portability,
@@ -334,7 +334,7 @@ fn unknown_tool_code(conversation: &ConversationView<'_>) -> Judgment {
         // A success is worse than a wrong code, and told by the rule for it.
         _ if !attempt.answer.is_refusal() => Judgment::Untestable(format!("a call of an unknown tool got {}", attempt.answer.describe())),
         _ => {
-            let message = format!("a call of a tool that does not exist got {}", attempt.answer.describe());
+            let message = format!("a call to a tool that does not exist got {}", attempt.answer.describe());
             Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
     }

@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a notification has a method of its revision of MCP, unless the server declares extensions or experimental capabilities",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(notification_methods_are_known),
-        why: "clients ignore a notification that they do not know, without a word to anybody: a misspelled one is lost",
+        why: "clients silently ignore a notification that they do not know: a misspelled one is lost",
         remedy: "compare the method with the specification, such as `notifications/message` or `notifications/tools/list_changed`; declare what \
                  belongs to an extension under `capabilities.extensions` or `capabilities.experimental`",
         ..Rule::DEFAULT

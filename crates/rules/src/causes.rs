@@ -38,11 +38,11 @@ pub(super) const LEAST_FAILING: usize = 3;
 pub(super) const RULES: &[Rule] = &[Rule {
     id: GOES_ON,
     area: Area::Lifecycle,
-    requirement: "a server goes on serving ordinary requests",
+    requirement: "a server continues to serve ordinary requests",
     sources: RESPONSES,
     judge: Judge::Together(goes_on),
     why: "a server that fails at every request is of no use, whatever else is right or wrong about it",
-    remedy: "find out what the first request that failed did to the server: its log tells; findings that follow from this go away with it",
+    remedy: "check the log of the server for the first request that failed; the findings that it caused disappear with it",
     ..Rule::DEFAULT
 }];
 

@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         }],
         on: AppliesTo::Web,
         judge: Judge::Each(preflight_allows_methods),
-        why: "browsers let POST pass in any case, but a list without it is about something else, and proxies may go by it",
+        why: "browsers let POST pass in any case, but a list without it is probably wrong, and proxies may enforce it",
         remedy: "respond with `Access-Control-Allow-Methods: GET, POST, DELETE`",
         sdks: &[("TypeScript", "`cors({ methods: ['GET', 'POST', 'DELETE'] })`")],
         ..Rule::DEFAULT

@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-request-gets-response",
         area: Area::Http,
-        requirement: "each GET, DELETE and OPTIONS gets a response, be it an error status",
+        requirement: "each GET, DELETE and OPTIONS gets a response, even if it is an error status",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Must,

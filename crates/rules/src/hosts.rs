@@ -39,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a tool's name has only ASCII letters, digits, `_` and `-`, and begins with a letter or `_`",
         sources: seen!("https://github.com/google-gemini/gemini-cli/issues/2966"),
         judge: Judge::Together(|all| each_tool(all, limits::name)),
-        why: "the OpenAI and Anthropic interfaces accept `^[a-zA-Z0-9_-]{1,64}$`, Gemini requires a letter or `_` first; one invalid name usually fails the whole request, with all tools of all servers",
+        why: "the OpenAI and Anthropic APIs accept `^[a-zA-Z0-9_-]{1,64}$`, Gemini requires a letter or `_` first; one invalid name usually fails the whole request, with all tools of all servers",
         remedy: "rename the tool; put the human-readable name into `title`",
         ..Rule::DEFAULT
     },
@@ -113,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "an input schema has no `$ref`",
         sources: seen!("https://github.com/google-gemini/gemini-cli/issues/13326"),
         judge: Judge::Together(|all| each_tool(all, schemas::references)),
-        why: "the interface of Gemini refuses references, and hosts that rewrite schemas lose the referenced definitions",
+        why: "the Gemini API refuses references, and hosts that rewrite schemas lose the referenced definitions",
         remedy: "write the definitions where they are used",
         sdks: &[("Python", "a Pydantic model as an argument makes `$defs`: use plain arguments"), ("FastMCP", "the same as Python")],
         ..Rule::DEFAULT
@@ -124,7 +124,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "every array in an input schema declares its `items`",
         sources: seen!("https://github.com/microsoft/vscode/issues/246119"),
         judge: Judge::Together(|all| each_tool(all, schemas::arrays)),
-        why: "VS Code refuses such a tool (\"array type must have items\"), and so does Gemini's interface",
+        why: "VS Code refuses such a tool (\"array type must have items\"), and so does the Gemini API",
         remedy: "add `items`, if only `{\"type\": \"string\"}`",
         sdks: &[("Python", "`list[str]` instead of `list`"), ("TypeScript", "`z.array(z.string())` instead of `z.array(z.any())`")],
         ..Rule::DEFAULT
@@ -135,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "`type` in an input schema is one type, not a list of them",
         sources: seen!("https://github.com/sbroenne/mcp-server-excel/pull/674"),
         judge: Judge::Together(|all| each_tool(all, schemas::types)),
-        why: "the interface of Gemini accepts only one type, and responds with 400 to the whole request",
+        why: "the Gemini API accepts only one type, and responds with 400 to the whole request",
         remedy: "leave optional arguments out of `required` instead of allowing null",
         sdks: &[("Python", "`name: str = \"\"` instead of `name: str | None`")],
         ..Rule::DEFAULT
@@ -146,7 +146,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "strings in an input schema have no `format` except `date-time` and `enum`",
         sources: seen!("https://github.com/google-gemini/gemini-cli/issues/2237"),
         judge: Judge::Together(|all| each_tool(all, schemas::formats)),
-        why: "the interface of Gemini responds with 400 to any other, such as `uri` and `email`",
+        why: "the Gemini API responds with 400 to any other, such as `uri` and `email`",
         remedy: "describe the format in the description, or use `pattern`",
         sdks: &[("TypeScript", "`z.string()` instead of `z.string().url()`")],
         ..Rule::DEFAULT

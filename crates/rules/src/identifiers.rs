@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "error-code-is-defined-in-revision",
         area: Area::Modern,
-        requirement: "an error has no code that the specification reserves and this revision does not define",
+        requirement: "an error code of the range that the specification reserves is one that this revision defines",
         sources: &[modern(RequirementLevel::Must, "basic#error-codes")],
         judge: Judge::Each(error_codes_are_defined),
         why: "clients act on these codes automatically; a code of another revision causes the wrong action",

@@ -103,7 +103,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unsupported-version-error-names-versions",
         area: Area::Modern,
-        requirement: "a version that a server does not speak is refused with the error -32022, which says what was asked for and what there is; \
+        requirement: "a version that a server does not speak is refused with the error -32022, which names the requested and the supported versions; \
               over HTTP with the status 400",
         sources: &[must("basic/versioning#protocol-version-negotiation")],
         judge: Judge::Each(unsupported_version_is_named),

@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "prompt-takes-listed-arguments",
         area: Area::Resources,
-        requirement: "a prompt that gets each argument which its entry in the list requires misses none",
+        requirement: "a prompt accepts a request with all arguments that its entry in the list requires",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(listed_arguments_suffice),
         why: "hosts ask their users for the listed arguments, so that nobody can use the prompt",
@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listed-reference-is-completable",
         area: Area::Resources,
-        requirement: "a completion for a listed prompt or template neither fails nor is refused like one for a prompt that does not exist",
+        requirement: "a completion for a listed prompt or template succeeds",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(listed_is_completable),
         why: "hosts ask for completions of what is listed, and their users get an error, or no help",

@@ -21,7 +21,7 @@ pub(super) fn name(tool: &Value) -> Vec<String> {
         flaws.push(format!("OpenAI's and Anthropic's interfaces refuse {first:?} in its name"));
     }
     if name.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
-        flaws.push("Gemini's interface wants a letter or `_` at the beginning of its name".to_owned());
+        flaws.push("the Gemini API requires a letter or `_` at the beginning of its name".to_owned());
     }
     flaws
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-const ANTHROPIC: &str = "Anthropic's interface refuses";
-const GEMINI: &str = "Gemini's interface refuses";
+const ANTHROPIC: &str = "the Anthropic API refuses";
+const GEMINI: &str = "the Gemini API refuses";
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 pub(super) fn top(tool: &Value) -> Vec<String> {
@@ -47,7 +47,7 @@ pub(super) fn arrays(tool: &Value) -> Vec<String> {
         Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
         _ => false,
     };
-    found(tool, "VS Code and Gemini's interface refuse", |schema| {
+    found(tool, "VS Code and the Gemini API refuse", |schema| {
         let says_items = schema.contains_key("items") || schema.contains_key("prefixItems");
         (is_array(schema) && !says_items).then(|| "is an array without `items`".to_owned())
     })
@@ -72,7 +72,7 @@ pub(super) fn arguments(tool: &Value) -> Vec<String> {
     };
     properties
         .filter(|(name, _)| !is_accepted(name))
-        .map(|(name, _)| format!("Anthropic's interface refuses the argument name {name:?}"))
+        .map(|(name, _)| format!("the Anthropic API refuses the argument name {name:?}"))
         .collect()
 }
 

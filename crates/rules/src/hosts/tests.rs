@@ -9,28 +9,24 @@ fn check(flaws: fn(&Value) -> Vec<String>, schema: Value, expected: &[&str]) {
 #[test]
 fn flaws_of_schemas_are_told_with_their_place() {
     let nested = |inner: Value| json!({ "type": "object", "properties": { "a/b": { "anyOf": [{ "type": "integer" }, inner] } } });
-    check(
-        schemas::references,
-        nested(json!({ "$ref": "#/x" })),
-        &["Gemini's interface refuses it: `/properties/a~1b/anyOf/1` is a `$ref`"],
-    );
+    check(schemas::references, nested(json!({ "$ref": "#/x" })), &["the Gemini API refuses it: `/properties/a~1b/anyOf/1` is a `$ref`"]);
     check(schemas::references, json!({ "properties": { "$ref": { "type": "string" } } }), &[]);
     check(schemas::references, json!({ "default": { "$ref": "x" } }), &[]);
     check(
         schemas::arrays,
         nested(json!({ "type": ["array", "null"] })),
-        &["VS Code and Gemini's interface refuse it: `/properties/a~1b/anyOf/1` is an array without `items`"],
+        &["VS Code and the Gemini API refuse it: `/properties/a~1b/anyOf/1` is an array without `items`"],
     );
     check(schemas::arrays, nested(json!({ "type": "array", "items": { "type": "array", "items": {} } })), &[]);
     check(
         schemas::types,
         json!({ "properties": { "a": { "type": ["string", "null"] }, "b": { "items": { "type": ["integer", "null"] } } } }),
-        &["Gemini's interface refuses it: `/properties/a` has the types [\"string\",\"null\"], and 1 more"],
+        &["the Gemini API refuses it: `/properties/a` has the types [\"string\",\"null\"], and 1 more"],
     );
     check(
         schemas::formats,
         json!({ "properties": { "a": { "type": "string", "format": "email" } } }),
-        &["Gemini's interface refuses it: `/properties/a` has the format `email`"],
+        &["the Gemini API refuses it: `/properties/a` has the format `email`"],
     );
     check(schemas::formats, json!({ "properties": { "a": { "type": "integer", "format": "int32" } } }), &[]);
     check(
@@ -42,14 +38,14 @@ fn flaws_of_schemas_are_told_with_their_place() {
     check(
         schemas::older_forms,
         nested(json!({ "exclusiveMaximum": true })),
-        &["Anthropic's interface refuses it: `/properties/a~1b/anyOf/1` has a boolean `exclusiveMaximum`"],
+        &["the Anthropic API refuses it: `/properties/a~1b/anyOf/1` has a boolean `exclusiveMaximum`"],
     );
     let dialect = |text: &str| schemas::dialect(&json!({ "name": "t", "outputSchema": { "$schema": text } })).len();
     assert_eq!((dialect("https://json-schema.org/draft/2020-12/schema#"), dialect("http://json-schema.org/draft-07/schema#")), (0, 1));
     check(
         schemas::arguments,
         json!({ "properties": { "ok.1-x": {}, "größe": {} } }),
-        &["Anthropic's interface refuses the argument name \"größe\""],
+        &["the Anthropic API refuses the argument name \"größe\""],
     );
 }
 
