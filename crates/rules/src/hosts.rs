@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         sources: seen!("https://github.com/Snowflake-Labs/mcp/issues/77"),
         judge: Judge::Each(limits::number_of_tools),
         why: "hosts count the tools of all servers together: Trae stops at 40, Cursor at 80 (formerly 40), others at 100, and the \
-              interfaces behind Zed and VS Code at 128; further tools are dropped silently",
+              APIs behind Zed and VS Code at 128; further tools are dropped silently",
         remedy: "merge tools, or offer groups of tools that the user selects with a flag",
         ..Rule::DEFAULT
     },
@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "an input schema is an object at its top level, without `oneOf`, `anyOf`, `allOf`, `enum` or `not`",
         sources: seen!("https://github.com/makenotion/notion-mcp-server/issues/340"),
         judge: Judge::Together(|all| each_tool(all, schemas::top)),
-        why: "the interfaces of Anthropic and OpenAI refuse the whole request; Claude Code drops the tool",
+        why: "the APIs of Anthropic and OpenAI refuse the whole request; Claude Code drops the tool",
         remedy: "move the alternatives into a property, or describe which arguments exclude each other, and check them in the tool",
         sdks: &[("TypeScript", "no `z.union` or `.and()` around the whole input: one `z.object`")],
         ..Rule::DEFAULT
@@ -91,7 +91,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "an input schema is valid as JSON Schema 2020-12, whichever dialect it names",
         sources: seen!("https://github.com/anthropics/claude-code/issues/586"),
         judge: Judge::Together(|all| each_tool(all, schemas::older_forms)),
-        why: "the interface of Anthropic reads every schema as 2020-12, and responds with 400 to the whole request",
+        why: "the Anthropic API reads every schema as 2020-12, and responds with 400 to the whole request",
         remedy: "write tuples with `prefixItems` and bounds as numbers, or generate schemas for 2020-12",
         sdks: &[("TypeScript", "zod 4, or `zod-to-json-schema` with the target `jsonSchema2020-12`")],
         ..Rule::DEFAULT
@@ -157,7 +157,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the names of arguments have 1 to 64 characters: ASCII letters, digits, `_`, `.` and `-`",
         sources: seen!("https://github.com/twilio-labs/mcp/issues/49"),
         judge: Judge::Together(|all| each_tool(all, schemas::arguments)),
-        why: "the interface of Anthropic responds with 400 to the whole request, so no tool of any server can be used",
+        why: "the Anthropic API responds with 400 to the whole request, so no tool of any server can be used",
         remedy: "rename the argument",
         ..Rule::DEFAULT
     },

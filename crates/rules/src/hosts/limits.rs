@@ -18,7 +18,7 @@ pub(super) fn name(tool: &Value) -> Vec<String> {
     let is_allowed = |character: &char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let refused: Vec<char> = name.chars().filter(|character| !is_allowed(character)).collect();
     if let Some(first) = refused.first() {
-        flaws.push(format!("OpenAI's and Anthropic's interfaces refuse {first:?} in its name"));
+        flaws.push(format!("the OpenAI and Anthropic APIs refuse {first:?} in its name"));
     }
     if name.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
         flaws.push("the Gemini API requires a letter or `_` at the beginning of its name".to_owned());

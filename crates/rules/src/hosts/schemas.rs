@@ -13,7 +13,7 @@ pub(super) fn top(tool: &Value) -> Vec<String> {
     let mut flaws = Vec::new();
     if !found.is_empty() {
         flaws.push(format!(
-            "Claude Code, Anthropic's and OpenAI's interfaces refuse {} at the top of its input schema",
+            "Claude Code, the Anthropic and OpenAI APIs refuse {} at the top of its input schema",
             found.join(" and ")
         ));
     }
