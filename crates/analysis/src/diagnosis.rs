@@ -282,6 +282,9 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
             }
             return diagnostic;
         }
+        F::Refused { .. } if echoes(transcript) => {
+            ("handshake-refused", fixed("the command sends every message back: check that it is the one that starts the server"))
+        }
         F::Refused { .. } => (
             "handshake-refused",
             flags("try another era or revision: --era, --protocol-version", "try another `era` or `protocol_version`"),
@@ -755,6 +758,18 @@ pub fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> Option<
         }
         variable(missing_variable(line)?)
     })
+}
+
+/// Whether a process returns what it reads, as `cat` does.
+fn echoes(transcript: &Transcript) -> bool {
+    let lines = |wanted: Direction| {
+        transcript.frames.iter().filter_map(move |frame| match &frame.body {
+            FrameBody::Line { bytes, .. } if frame.direction == wanted => Some(bytes.as_bytes()),
+            _ => None,
+        })
+    };
+    let Some(request) = lines(Direction::ToServer).next() else { return false };
+    lines(Direction::FromServer).any(|line| line == request)
 }
 
 fn was_requested(transcript: &Transcript, method: &str) -> bool {

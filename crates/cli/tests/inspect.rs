@@ -328,6 +328,7 @@ fn a_server_that_exits_at_once_is_quoted() {
     // The reason is the first line, and the usage that follows is long.
     let usage = "echo 'Error: no current-context is set' >&2; for i in $(seq 60); do echo \"  --flag-$i\" >&2; done; exit 1";
     with_script(&["tools"], usage).check_failed(3, &["Error: no current-context is set", "49 lines", "--flag-60"]);
+    run(&["tools", "--", "cat"]).check_failed(3, &["the command sends every message back"]);
     let dies = legacy("read -r a; echo dying >&2; exit 7");
     with_script(&["tools", "--era", "legacy"], &dies)
         .check_failed(1, &["exited with code 7", "before responding to `tools/list`", "dying"]);

@@ -32,7 +32,7 @@ fn flaws_of_schemas_are_told_with_their_place() {
     check(
         schemas::top,
         json!({ "type": "object", "oneOf": [], "not": {} }),
-        &["Claude Code, Anthropic's and OpenAI's interfaces refuse `oneOf` and `not` at the top of its input schema"],
+        &["Claude Code, the Anthropic and OpenAI APIs refuse `oneOf` and `not` at the top of its input schema"],
     );
     check(schemas::older_forms, json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": {}, "exclusiveMinimum": 1 }), &[]);
     check(
