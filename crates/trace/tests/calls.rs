@@ -239,3 +239,22 @@ fn memory_depends_on_what_is_open() {
     }
     assert_eq!(tracker.all_open().count(), 10_000);
 }
+
+#[test]
+fn a_discovery_agrees_on_nothing_before_it_is_answered() {
+    let check = |texts: &[&str], expected: Option<&str>| {
+        let mut tracker = CallTracker::new();
+        for (id, text) in texts.iter().enumerate() {
+            tracker.feed(SessionKey(1), &frame(id, text));
+        }
+        assert_eq!(tracker.facts(SessionKey(1)).and_then(|facts| facts.era()), expected, "{texts:?}");
+    };
+    let discover = r#">{"id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    let initialize = r#">{"id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
+    let initialized = r#"<{"id":2,"result":{"protocolVersion":"2025-11-25"}}"#;
+    check(&[discover], None);
+    check(&[discover, r#"<{"id":1,"error":{"code":-32601,"message":"no"}}"#], None);
+    check(&[discover, r#"<{"id":1,"result":{"supportedVersions":["2025-11-25"]}}"#], None);
+    check(&[discover, r#"<{"id":1,"result":{"supportedVersions":["2026-07-28"]}}"#], Some("modern"));
+    check(&[discover, r#"<{"id":1,"error":{"code":-32601,"message":"no"}}"#, initialize, initialized], Some("legacy"));
+}

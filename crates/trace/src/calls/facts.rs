@@ -19,6 +19,9 @@ pub struct SessionFacts {
     /// Of Streamable HTTP in the legacy era.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// What a discovery asked for: nothing is agreed before it is answered.
+    #[serde(skip)]
+    asked: Option<String>,
 }
 
 impl SessionFacts {
@@ -31,8 +34,9 @@ impl SessionFacts {
         if method == "initialize" {
             self.client = params.get("clientInfo").and_then(name);
         } else if let Some(version) = params.pointer("/_meta/io.modelcontextprotocol~1protocolVersion").and_then(Value::as_str) {
-            if self.revision.as_deref() != Some(version) {
-                self.revision = Some(version.to_owned());
+            let said = if method == "server/discover" { &mut self.asked } else { &mut self.revision };
+            if said.as_deref() != Some(version) {
+                *said = Some(version.to_owned());
             }
             if self.client.is_none() {
                 self.client = params.pointer("/_meta/io.modelcontextprotocol~1clientInfo").and_then(name);
@@ -46,7 +50,13 @@ impl SessionFacts {
                 self.revision = result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned).or(self.revision.take());
                 self.server = result.get("serverInfo").and_then(name);
             }
-            "server/discover" => self.server = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo").and_then(name),
+            "server/discover" => {
+                self.server = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo").and_then(name);
+                let supported = result.get("supportedVersions").and_then(Value::as_array);
+                // Some servers respond to a discovery, and support only earlier revisions.
+                let agreed = self.asked.take().filter(|asked| supported.is_none_or(|all| all.iter().any(|one| one == asked.as_str())));
+                self.revision = agreed.or(self.revision.take());
+            }
             _ => {}
         }
     }
