@@ -211,16 +211,37 @@ fn clients_of_each_transport_and_era_use_a_server_through_the_proxy() {
     }
 }
 
+/// A server on this machine gets the name as it is, so that what it does about it is seen; with credentials of ours, the proxy is the guard.
 #[test]
 fn a_page_that_resolves_its_own_name_to_the_proxy_is_refused() {
-    let (proxy, url) = listening("http", &[]);
-    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
-    let mut response = String::new();
-    stream.read_to_string(&mut response).unwrap();
-    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
-    end(proxy);
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", server.local_addr().unwrap());
+    let serving = std::thread::spawn(move || {
+        let (stream, _) = server.accept().unwrap();
+        let mut head = String::new();
+        let mut lines = BufReader::new(&stream);
+        while lines.read_line(&mut head).unwrap() > 2 {}
+        (&stream).write_all(b"HTTP/1.1 421 Misdirected Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+        head.to_ascii_lowercase()
+    });
+    let ask = |flags: &[&str]| {
+        let mut command = Command::new(MCPROOF);
+        command.args(["proxy", "--listen", "127.0.0.1:0", "--no-trace"]).args(flags).arg(&url);
+        let (proxy, near) = announced(command);
+        let address = near.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        end(proxy);
+        response
+    };
+    let refused = ask(&["--header", "X-Key: abcd-1234-efgh"]);
+    assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("not an address of this proxy"), "{refused}");
+    let passed = ask(&[]);
+    assert!(passed.starts_with("HTTP/1.1 421"), "{passed}");
+    let head = serving.join().unwrap();
+    assert!(head.contains("\r\nhost: evil.example\r\n"), "{head}");
 }
 
 /// The body of a response, as its bytes come.

@@ -28,7 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use url::Url;
+use url::{Host, Url};
 
 /// Connections of clients at the same time; the next ones wait.
 const MOST_CONNECTIONS: usize = 1024;
@@ -160,14 +160,15 @@ impl HttpRelay {
     }
 
     async fn respond(&self, mut request: Request<Incoming>, own: SocketAddr) -> Result<Response<ResponseBody>, ConnectionClosed> {
-        if let Err(host) = admit(&request, own) {
+        let foreign = admit(&request, own).err();
+        if let Some(host) = foreign.as_ref().filter(|_| !self.is_as_open_as_its_server()) {
             self.tap.note(format!("a request with the host `{host}` was refused"));
             let text = format!("mcproof proxy: the Host header `{host}` is not an address of this proxy; use {own}\n");
             return Ok(told(StatusCode::FORBIDDEN, text));
         }
         let exchange = self.tap.next_exchange();
         let origins = Origins::new(&self.server, request.headers().get(HOST), own);
-        self.direct(&mut request, &origins);
+        self.direct(&mut request, foreign.is_none().then_some(origins.server_authority.as_str()));
         let observer = RequestObserver::new(exchange, &request, &self.server, self.limits.body, &self.tap);
         let mut record = ResponseRecord::new(exchange, self.limits, &self.tap);
         if let Some(faults) = &self.faults {
@@ -300,13 +301,28 @@ impl HttpRelay {
         response
     }
 
-    /// To the same path of the server. The headers stay as they are, but for the name of the host.
-    fn direct(&self, request: &mut Request<Incoming>, origins: &Origins) {
+    /// Whether a page in a browser reaches the server without us just as well: on this machine, and without credentials of ours. Then it
+    /// is the server that has to refuse a foreign host, and whoever looks at its traffic is to see whether it does.
+    fn is_as_open_as_its_server(&self) -> bool {
+        let is_local = match self.server.host() {
+            Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        is_local && self.headers.is_empty() && self.server.username().is_empty() && self.server.password().is_none()
+    }
+
+    /// To the same path of the server. The headers stay as they are, but for the name of the host, unless there is no other for it.
+    fn direct(&self, request: &mut Request<Incoming>, host: Option<&str>) {
+        // Over HTTP/2 it is no header.
+        let named = request.uri().authority().map(ToString::to_string);
+        let host = host.map(str::to_owned).or(named);
         let path = request.uri().path_and_query().cloned();
         let path = path.unwrap_or_else(|| hyper::http::uri::PathAndQuery::from_static("/"));
         *request.uri_mut() = path.into();
         *request.version_mut() = Version::HTTP_11;
-        if let Ok(host) = HeaderValue::from_str(&origins.server_authority) {
+        if let Some(Ok(host)) = host.map(|host| HeaderValue::from_str(&host)) {
             request.headers_mut().insert(HOST, host);
         }
         for (name, value) in &self.headers {
