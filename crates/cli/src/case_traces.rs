@@ -8,7 +8,7 @@ use crate::recording;
 use crate::suggest::did_you_mean;
 use live::LiveTraces;
 use mcproof_client::redaction::Redactor;
-use mcproof_record::{CaseOutcome, CasePlan, Event, Frame, SessionTranscript, StepOutcome, Verdict};
+use mcproof_record::{CaseId, CaseOutcome, CasePlan, Event, Frame, SessionTranscript, StepOutcome, Verdict};
 use mcproof_suite::run::FrameWatcher;
 use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo, TraceWriter};
 use sources::clean_source;
@@ -97,7 +97,7 @@ impl CaseTraces {
     /// What sees the frames of the tests while they run.
     pub(crate) fn watcher(&self) -> Option<FrameWatcher> {
         let live = self.live.clone()?;
-        Some(Arc::new(move |case, server: &str, frame: &Frame| live.frame(case, server, frame)))
+        Some(Arc::new(move |case: CaseId, server: &str, frame: &Frame| live.frame(case, server, frame)))
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
