@@ -1,5 +1,5 @@
 // What the client responded to requests of the server while a call was under way, as suites and the libraries write it.
-import { isObject, type Call } from "./calls";
+import { isObject, type Call, placeOf } from "./calls";
 import { own, read, write } from "./lossless";
 import type { Json, JsonObject } from "./types";
 
@@ -58,7 +58,7 @@ export function answersOf(calls: Call[], call: Call, task?: string): Answers | u
     const keys = Object.keys(inputResponses);
     const later: Call = at;
     let asked: JsonObject = {};
-    at = calls.slice(0, later.key - 1).findLast((one) => {
+    at = calls.slice(0, placeOf(calls, later.key)).findLast((one) => {
       if (one.status !== "input-required" || one.method !== later.method || one.target !== later.target) return false;
       const { result } = parsed(one.response);
       asked = isObject(result) && isObject(result.inputRequests) ? result.inputRequests : {};

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isFailure, Tracker } from "./calls";
+import { isFailure, placeOf, Tracker } from "./calls";
 import type { Frame } from "./types";
 
 /** The calls of lines: those of the client begin with "→". */
@@ -45,4 +45,19 @@ test("a call that runs knows how far it has come", () => {
   expect(tracker.pending("tools/call", "slow")?.progress).toEqual({ done: 2.5 });
   line("from-server", { jsonrpc: "2.0", id: 1, result: {} });
   expect(tracker.pending("tools/call", "slow")).toBeUndefined();
+});
+
+test("old calls are forgotten, but the first ones and those that wait", () => {
+  const tracker = new Tracker(1);
+  const line = (id: number, message: unknown) => tracker.push({ id, at_us: id, direction: "to-server", body: { kind: "line", bytes: JSON.stringify(message) } });
+  line(0, { jsonrpc: "2.0", id: 0, method: "initialize" });
+  for (let id = 1; id < 250; id++) line(id, { jsonrpc: "2.0", method: "notifications/x" });
+  line(250, { jsonrpc: "2.0", id: "waits", method: "tools/call", params: { name: "slow" } });
+  for (let id = 251; id < 1000; id++) line(id, { jsonrpc: "2.0", method: "notifications/x" });
+  const kept = tracker.find(900);
+  tracker.forget(800);
+  expect(tracker.calls.length).toBe(200 + 1 + (999 - 800));
+  expect([tracker.find(1)?.method, tracker.find(251)?.target, tracker.find(300), tracker.find(900) === kept]).toEqual(["initialize", "slow", undefined, true]);
+  line(1000, { jsonrpc: "2.0", method: "notifications/y" });
+  expect([tracker.calls.at(-1)?.key, placeOf(tracker.calls, 300)]).toEqual([1001, 201]);
 });

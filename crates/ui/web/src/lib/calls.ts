@@ -58,8 +58,24 @@ const NEAR = 50;
 /** Methods whose results tell of tasks. */
 const TASKED = new Set(["tools/call", "tasks/get", "tasks/cancel", "tasks/list", "tasks/result"]);
 
+/** The place of the first call whose key is not below this one. Calls stand in the order of their keys, and some may be forgotten. */
+export function placeOf(calls: Call[], key: number): number {
+  let [low, high] = [0, calls.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (calls[middle]!.key < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The first calls of a session (its handshake and lists) and those that wait for a response are kept, whatever is forgotten. */
+const FIRST = 200;
+const MOST_WAITING = 1000;
+
 export class Tracker {
   calls: Call[] = [];
+  private lastKey = 0;
   tasks = new TaskBook();
   private open = new Map<string, Call>();
   private exchanges = new Map<number, { calls: Call[]; method: string; url: string; status?: number }>();
@@ -219,7 +235,7 @@ export class Tracker {
           if (canceled) this.finish(canceled, frame, "canceled");
         }
         if (direction === "from-server") this.tasks.notified(method, params, frame.at_us);
-        const parent = call.parent ? this.calls[call.parent - 1] : undefined;
+        const parent = call.parent ? this.find(call.parent) : undefined;
         if (parent) this.touch(parent, frame);
         if (parent && method === "notifications/progress") parent.progress = progressOf(params) ?? parent.progress;
       }
@@ -271,7 +287,7 @@ export class Tracker {
   }
 
   private begin(frame: { at_us: number; id?: number }, facts: Pick<Call, "kind" | "direction" | "method" | "target" | "request" | "app">): Call {
-    const call: Call = { key: this.calls.length + 1, session: this.session, start: frame.at_us, status: "pending", frames: frame.id === undefined ? [] : [frame.id], version: 0, ...facts };
+    const call: Call = { key: ++this.lastKey, session: this.session, start: frame.at_us, status: "pending", frames: frame.id === undefined ? [] : [frame.id], version: 0, ...facts };
     this.calls.push(call);
     return call;
   }
@@ -286,6 +302,24 @@ export class Tracker {
     call.status = status;
     call.end = frame.at_us;
     if (call.id !== undefined) this.open.delete(`${call.direction} ${write(call.id)}`);
+  }
+
+  find(key: number): Call | undefined {
+    const call = this.calls[placeOf(this.calls, key)];
+    return call?.key === key ? call : undefined;
+  }
+
+  /** Forgets the calls that began with a frame up to this one. */
+  forget(until: number) {
+    let waiting = 0;
+    const keep = new Set<Call>();
+    for (let index = this.calls.length - 1; index >= 0; index--) {
+      const call = this.calls[index]!;
+      if (index < FIRST || call.frames.length === 0 || call.frames[0]! > until || (call.status === "pending" && waiting++ < MOST_WAITING)) keep.add(call);
+    }
+    this.calls = this.calls.filter((call) => keep.has(call));
+    for (const [token, call] of this.progress) if (!keep.has(call)) this.progress.delete(token);
+    for (const [id, call] of this.open) if (!keep.has(call)) this.open.delete(id);
   }
 
   /** The newest request to the server that waits for its response, with this method and target. */

@@ -6,7 +6,7 @@ import { isObject, Tracker, type Call } from "./calls";
 import { read, write } from "./lossless";
 import { levelIn, listensTo, withLevel } from "./modern";
 import type { Answers } from "./answers";
-import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, TestCase } from "./types";
+import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, Raw, TestCase } from "./types";
 
 // ---- what the program tells
 
@@ -24,6 +24,8 @@ export interface SessionData {
   hasProcess: boolean;
   /** The end of the newest frame. */
   until: number;
+  /** About how many bytes its frames have. */
+  bytes: number;
 }
 
 export const sessions = new Map<number, SessionData>();
@@ -42,12 +44,44 @@ function drawSoon(calls: number) {
   }, calls > LONG_SESSION ? 150 : 16);
 }
 
-const MOST_FRAMES = 400_000;
+/** Of all sessions that may grow: the program forgets the middle of a flood as well. */
+const MOST_BYTES = 160 << 20;
+/** Frames of a session that are kept, whatever is forgotten: the handshake and the lists. */
+const FIRST_FRAMES = 400;
+
+/** About how many bytes a frame and its call take. */
+function sizeOf({ body }: Frame): number {
+  const of = (raw: Raw | null | undefined) => (raw == null ? 0 : typeof raw === "string" ? raw.length : raw.base64.length);
+  return 900 + ("bytes" in body ? of(body.bytes) : 0) + ("data" in body ? of(body.data) : 0) + ("body" in body ? of(body.body) : 0);
+}
+
+/** The room of a session; nothing for one that was recorded, which grows no more. */
+function roomOf(id: number): number | undefined {
+  const owner = overview.value?.connections.find((one) => one.sessions.some((session) => session.id === id));
+  if (!owner || owner.status === "recorded") return undefined;
+  return MOST_BYTES / Math.max(2, sessions.size);
+}
+
+/** Forgets the oldest frames and calls but the first ones. */
+export function forget(data: SessionData, room: number) {
+  let until = -1;
+  let place = 0;
+  for (const [id, frame] of data.frames) {
+    if (data.bytes <= room) break;
+    if (place++ < FIRST_FRAMES) continue;
+    data.frames.delete(id);
+    data.bytes -= sizeOf(frame);
+    until = id;
+  }
+  data.tracker.forget(until);
+  data.stderr = data.stderr.filter((frame) => data.frames.has(frame.id));
+  data.logs = data.logs.filter((call) => data.tracker.find(call.key) === call);
+}
 
 function session(id: number): SessionData {
   let found = sessions.get(id);
   if (!found) {
-    found = { id, frames: new Map(), tracker: new Tracker(id), last: -1, stderr: [], logs: [], hasProcess: false, until: 0 };
+    found = { id, frames: new Map(), tracker: new Tracker(id), last: -1, stderr: [], logs: [], hasProcess: false, until: 0, bytes: 0 };
     sessions.set(id, found);
   }
   return found;
@@ -60,7 +94,7 @@ export function takeFrames(id: number, frames: Frame[]) {
     data.last = frame.id;
     data.until = Math.max(data.until, frame.at_us);
     data.frames.set(frame.id, frame);
-    if (data.frames.size > MOST_FRAMES) data.frames.delete(data.frames.keys().next().value!);
+    data.bytes += sizeOf(frame);
     if (frame.body.kind === "spawned") data.hasProcess = true;
     if (frame.body.kind === "stderr" || frame.body.kind === "stdout") data.stderr.push(frame);
     const before = data.tracker.calls.length;
@@ -70,6 +104,9 @@ export function takeFrames(id: number, frames: Frame[]) {
       if (call.direction === "from-server" && call.method.endsWith("/list_changed")) relist(id, call.method);
     }
   }
+  const room = roomOf(id);
+  // Some more than needed, so that it is not done with each frame.
+  if (room !== undefined && data.bytes > room) forget(data, room * 0.8);
   drawSoon(data.tracker.calls.length);
 }
 

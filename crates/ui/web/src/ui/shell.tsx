@@ -242,7 +242,7 @@ function comparisons(): Command[] {
   const at = story.value;
   const methods = { tools: "tools/call", prompts: "prompts/get", resources: "resources/read" } as const;
   const view_ = view.value as keyof typeof methods;
-  const mine = at ? sessions.get(at.session)?.tracker.calls[at.key - 1] : view_ in methods && item.value[view_] !== undefined ? of(currentSession.value, methods[view_], item.value[view_]) : undefined;
+  const mine = at ? sessions.get(at.session)?.tracker.find(at.key) : view_ in methods && item.value[view_] !== undefined ? of(currentSession.value, methods[view_], item.value[view_]) : undefined;
   if (at) found.push({ text: "Compare this call with another", about: "compare  choose it in the traffic", icon: "compare", run: () => { compared.value = at; toast("Choose another call in the traffic to compare with"); } });
   if (!mine || mine.kind !== "request" || mine.direction !== "to-server") return found;
   const name = mine.target ?? mine.method;

@@ -94,10 +94,10 @@ export function Story() {
   frameVersion.value;
   const at = story.value!;
   const data = sessions.get(at.session);
-  const call = data?.tracker.calls[at.key - 1];
+  const call = data?.tracker.find(at.key);
   const [part, setPart] = useState<Part>("messages");
   const owner = overview.value?.connections.find((one) => one.sessions.some((session) => session.id === at.session));
-  const other = compared.value ? sessions.get(compared.value.session)?.tracker.calls[compared.value.key - 1] : undefined;
+  const other = compared.value ? sessions.get(compared.value.session)?.tracker.find(compared.value.key) : undefined;
   if (!data || !call) return <Empty icon="activity" title="This call is no longer kept" />;
   const frames = call.frames.map((id) => data.frames.get(id)).filter((frame): frame is Frame => frame !== undefined);
   const near = data.stderr.filter((frame) => frame.at_us >= call.start - 50_000 && frame.at_us <= (call.end ?? data.until) + 250_000);

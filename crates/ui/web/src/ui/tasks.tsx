@@ -72,7 +72,7 @@ export function TaskPanel({ id, session: number, whole }: { id: string; session:
   const followed = at.followed?.find((one) => one.session === number && one.task === id);
   const following = live && followed?.following === true;
   const over = isOver(task);
-  const call = task.call === undefined ? undefined : session.tracker.calls[task.call - 1];
+  const call = task.call === undefined ? undefined : session.tracker.find(task.call);
   const tool = catalogs.value.get(at.id)?.tools.items.find((one) => one.name === task.tool);
   const ask = async (wish: "state" | "follow" | "cancel") => {
     try {

@@ -268,7 +268,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
       for (const frame of session.stderr.slice(-3000)) draw.fillRect(x(frame.at_us), HEAD + process * LANE + 3, 1.5, LANE - 7);
     }
     const at = story.value;
-    const chosen = at?.session === session.id ? all[at.key - 1] : undefined;
+    const chosen = at?.session === session.id ? session.tracker.find(at.key) : undefined;
     if (chosen) {
       draw.strokeStyle = color("--text");
       draw.lineWidth = 1;
