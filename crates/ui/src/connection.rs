@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) followed: Vec<Followed>,
     /// Where the server's apps run, once one was opened.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
+    /// Of a recorded session, what whoever recorded it has found.
+    pub(crate) found: Option<Box<Diagnostic>>,
     /// Ends an attempt to connect.
     abandon: Arc<Notify>,
 }
@@ -154,6 +156,7 @@ impl Connection {
             flow: None,
             followed: Vec::new(),
             sandbox: None,
+            found: None,
             abandon: Arc::default(),
         }
     }
@@ -166,7 +169,7 @@ impl Connection {
             Status::Open => ("open", None),
             Status::Failed(why) => ("failed", Some(why)),
             Status::Ended(why) => ("ended", Some(why)),
-            Status::Recorded => ("recorded", None),
+            Status::Recorded => ("recorded", self.found.as_ref()),
         };
         let sessions = self
             .sessions

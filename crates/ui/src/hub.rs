@@ -1,6 +1,7 @@
 //! What the inspector holds: connections, their recorded sessions, and questions of servers that wait for the user. Whoever shows it is
 //! told by a bell that there is something new, and looks.
 
+use crate::RecordedSession;
 use crate::asks::Ask;
 use crate::connection::{Connection, Frames, Recorded, Status, Tokens};
 use crate::spec::{Connector, KnownServer, ServerSpec, SharedSession};
@@ -150,12 +151,13 @@ impl Hub {
     }
 
     /// Lists a session that was recorded earlier.
-    pub(crate) fn add_recorded(&self, name: String, transcript: Transcript) {
+    pub(crate) fn add_recorded(&self, RecordedSession { name, transcript, found }: RecordedSession) {
         let opened_ms = self.now_ms();
         self.change(|state| {
             let (id, session) = (state.new_id(), state.new_id());
             let mut connection = Connection::new(id, ServerSpec { name, ..ServerSpec::default() });
             connection.status = Status::Recorded;
+            connection.found = found;
             connection.sessions.push(Recorded::new(session, Frames::Saved(Arc::new(transcript)), opened_ms));
             state.connections.push(connection);
         });

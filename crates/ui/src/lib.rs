@@ -30,7 +30,7 @@ pub use viewer::{ShownSession, Viewer};
 use axum::Router;
 use connection::Tokens;
 use hub::Hub;
-use mcproof_record::Transcript;
+use mcproof_record::{Diagnostic, Transcript};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -45,8 +45,8 @@ pub struct Options {
     pub connector: Arc<dyn Connector>,
     /// Servers that the user named: they are connected at once.
     pub servers: Vec<ServerSpec>,
-    /// Sessions that were recorded earlier, each with its name.
-    pub recorded: Vec<(String, Transcript)>,
+    /// Sessions that were recorded earlier.
+    pub recorded: Vec<RecordedSession>,
     /// Runs the tests that the page shows at its side, and does so at once.
     pub tests: Option<Arc<dyn TestRunner>>,
     /// The clock on the wall.
@@ -63,6 +63,15 @@ pub struct Inspector {
     address: SocketAddr,
 }
 
+/// A session that was recorded earlier.
+#[derive(Clone, Debug)]
+pub struct RecordedSession {
+    pub name: String,
+    pub transcript: Transcript,
+    /// What whoever recorded it has found.
+    pub found: Option<Box<Diagnostic>>,
+}
+
 impl Inspector {
     /// Binds the address. Nobody is served yet.
     ///
@@ -74,8 +83,8 @@ impl Inspector {
         let Options { access, connector, servers, recorded, tests, now, version } = options;
         let access = Arc::new(access.at(address));
         let hub = Hub::new(connector, now, version, access.origins());
-        for (name, transcript) in recorded {
-            hub.add_recorded(name, transcript);
+        for session in recorded {
+            hub.add_recorded(session);
         }
         if let Some(runner) = tests {
             hub.set_tests(Arc::clone(&runner));

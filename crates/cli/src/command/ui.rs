@@ -13,14 +13,15 @@ use crate::target::{self, LeftOut, Resolved, TargetArgs, Words};
 use crate::{output, settings};
 use clap::{Args as _, FromArgMatches as _};
 use mcproof_client::{Answers, Guardian};
-use mcproof_record::{Diagnostic, Transcript};
+use mcproof_record::{Diagnostic, ProbeReport, Severity, Transcript};
 use mcproof_suite::Environment;
 use mcproof_suite::answers::read_answers;
 use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceRoom};
 use mcproof_ui::{
-    Access, Compared, ComparedSide, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SharedSession,
-    SignIn, SuiteChange, TestRunner, Token,
+    Access, Compared, ComparedSide, Connector, Inspector, KnownServer, NewTest, Options, Prepared, RecordedSession, SavedTest, ServerSpec,
+    SharedSession, SignIn, SuiteChange, TestRunner, Token,
 };
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -85,7 +86,7 @@ async fn serve(
     arguments: &Arguments,
     token: Token,
     servers: Vec<ServerSpec>,
-    recorded: Vec<(String, Transcript)>,
+    recorded: Vec<RecordedSession>,
     tests: Option<Arc<dyn TestRunner>>,
 ) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new()?;
@@ -148,9 +149,6 @@ async fn open(url: &str) {
     }
 }
 
-/// Sessions of traces, by name.
-type Recorded = Vec<(String, Transcript)>;
-
 impl Arguments {
     fn token(&self) -> Result<Token, Failure> {
         let unusable = |failure: mcproof_ui::AccessFailure| Failure::bad_input("bad-token", format!("--token: {failure}"));
@@ -170,7 +168,7 @@ impl Arguments {
     }
 
     /// The servers to connect to, and the recorded sessions to show.
-    fn targets(&self) -> Result<(Vec<ServerSpec>, Recorded), Failure> {
+    fn targets(&self) -> Result<(Vec<ServerSpec>, Vec<RecordedSession>), Failure> {
         let (mut servers, mut recorded) = (Vec::new(), Vec::new());
         let TargetArgs { command, server, server_url, env, cwd, root, header, config, .. } = &self.server;
         let typed = ServerSpec {
@@ -215,8 +213,8 @@ fn is_trace(path: &Path) -> bool {
     Trace::open(path).is_ok()
 }
 
-/// The sessions of a trace, each with its name.
-fn read(path: &Path) -> Result<Vec<(String, Transcript)>, Failure> {
+/// The sessions of a trace, or of the evidence of a monitor.
+fn read(path: &Path) -> Result<Vec<RecordedSession>, Failure> {
     let cannot = |error: mcproof_trace::TraceError| super::trace::unreadable(path, &error);
     let mut stream = CallStream::new(Trace::open(path).map_err(cannot)?.within(TraceRoom::default()));
     let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
@@ -236,7 +234,18 @@ fn read(path: &Path) -> Result<Vec<(String, Transcript)>, Failure> {
         let client = stream.session(key).and_then(|session| session.client.as_deref()).filter(|client| *client != "mcproof");
         name + &client.map(|client| format!(" · {client}")).unwrap_or_default()
     };
-    Ok(sessions.into_iter().map(|(key, transcript)| (named(key), transcript)).collect())
+    let found = found_in(path);
+    Ok(sessions.into_iter().map(|(key, transcript)| RecordedSession { name: named(key), transcript, found: found.clone() }).collect())
+}
+
+/// What a probe has found, in a file that it has saved.
+fn found_in(path: &Path) -> Option<Box<Diagnostic>> {
+    if path.extension().is_none_or(|end| end != "json") {
+        return None;
+    }
+    let document: Value = serde_json::from_slice(&mcproof_suite::bounds::read_input(path).ok()?).ok()?;
+    let report: ProbeReport = serde_json::from_value(document.get("report")?.clone()).ok()?;
+    report.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error).map(Box::new)
 }
 
 /// Reads what is typed into the page as if it stood on the command line, with the flags that do.

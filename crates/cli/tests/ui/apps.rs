@@ -229,6 +229,27 @@ fn an_exported_trace_is_the_viewer_without_a_server() {
 }
 
 #[test]
+fn the_evidence_of_an_incident_opens_with_what_the_probe_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let probe = [&*format!("http://{free}/mcp"), "--json", "--trace", "trace.json"];
+    let output = Command::new(MCPROOF).arg("probe").args(probe).current_dir(folder.path()).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let transcript: Value = serde_json::from_slice(&std::fs::read(folder.path().join("trace.json")).unwrap()).unwrap();
+    // As a monitor saves it.
+    let evidence = folder.path().join("evidence.json");
+    std::fs::write(&evidence, json!({ "report": report, "transcript": transcript }).to_string()).unwrap();
+    let inspector = Inspector::start_in(folder, "ui", &[evidence.to_str().unwrap()]);
+    let mut page = Page::new();
+    page.look(1440, 900, "light");
+    page.visit(&inspector.url);
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'recorded'");
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]').innerText.includes('refused')");
+    wait_for(&mut page, "Number(document.querySelector('[data-testid=calls]')?.dataset.count) > 0");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
 fn a_call_is_saved_as_a_test_that_passes() {
     let inspector = Inspector::start(&["--", MCPROOF, "demo", "shop"]);
     let mut page = Page::new();
