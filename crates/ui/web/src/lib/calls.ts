@@ -23,6 +23,8 @@ export interface Call {
   code?: number;
   message?: string;
   http?: { exchange: number; method: string; url: string; status?: number };
+  /** A response without a message of its own that is an event stream. */
+  stream?: boolean;
   parent?: number;
   /** The newest of its `notifications/progress`. */
   progress?: Progress;
@@ -104,6 +106,7 @@ export class Tracker {
         for (const call of this.exchanges.get(body.exchange)?.calls ?? []) {
           this.touch(call, frame);
           if (call.http) call.http.status = body.status;
+          if (call.kind === "http" && body.headers.some(([name, value]) => name.toLowerCase() === "content-type" && /^\s*text\/event-stream/i.test(value))) call.stream = true;
           if (call.kind === "http") call.status = body.status >= 400 ? "http-error" : "pending";
           if (call.kind === "notification" && body.status >= 400) call.status = "http-error";
         }

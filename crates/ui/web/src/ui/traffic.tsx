@@ -5,6 +5,7 @@ import { save } from "../lib/api";
 import { isFailure, type Call } from "../lib/calls";
 import { FilterError, parse, type Filter } from "../lib/filter";
 import { brush, compared, connection, currentSession, earlier, filterText, frameVersion, go, handshake, isFile, isNarrow, shownSession, story, systemDark, tell, theme, toast, type SessionData } from "../lib/store";
+import { LANES, laneOf, type Lane } from "../lib/lanes";
 import { moved } from "../lib/span";
 import { isOver, type Task } from "../lib/tasks";
 import { clock, count, duration, visible } from "../lib/text";
@@ -98,8 +99,8 @@ function CallRow({ call }: { call: Call }) {
   );
 }
 
-const LANES = ["requests", "from server", "notifications", "HTTP", "process", "apps", "tasks"] as const;
-const TASKS = 6;
+/** The colors of lanes; those of HTTP for the others. */
+const COLORS: Partial<Record<Lane, string>> = { requests: "--accent", "from server": "--server", notifications: "--note", streams: "--server", authorization: "--key", apps: "--key" };
 const LANE = 15;
 const HEAD = 18;
 
@@ -159,13 +160,6 @@ function tickText(time: number): string {
   return seconds < 60 ? duration(time) : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-function laneOf(call: Call): number {
-  if (call.app) return 5;
-  if (call.kind === "http") return 3;
-  if (call.kind === "notification") return 2;
-  return call.direction === "to-server" ? 0 : 1;
-}
-
 function Timeline({ session, calls, version }: { session: SessionData; calls: Call[]; version: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
@@ -174,11 +168,11 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
   const until = session.until;
   const axis = useMemo(() => new Axis(session.tracker.calls.slice(-20_000).map((call): [number, number] => [call.start, call.end ?? call.start]), until), [session, version]);
   const lanes = useMemo(() => {
-    const used = new Set(session.tracker.calls.map(laneOf));
-    used.add(0);
-    if (session.stderr.length > 0 || session.hasProcess) used.add(4);
-    if (session.tracker.tasks.all.size > 0) used.add(TASKS);
-    return [...used].sort();
+    const used = new Set<Lane>(session.tracker.calls.map(laneOf));
+    used.add("requests");
+    if (session.stderr.length > 0 || session.hasProcess) used.add("process");
+    if (session.tracker.tasks.all.size > 0) used.add("tasks");
+    return LANES.filter((lane) => used.has(lane));
   }, [session, version]);
   const tall = HEAD + lanes.length * LANE + 4;
 
@@ -213,7 +207,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
       draw.fillStyle = color("--lane");
       draw.fillRect(left, y + 1, room, LANE - 3);
       draw.fillStyle = color("--muted");
-      draw.fillText(LANES[lane]!, 12, y + LANE / 2);
+      draw.fillText(lane, 12, y + LANE / 2);
     });
     draw.fillStyle = color("--muted");
     const ticks = Math.max(2, Math.floor(room / 90));
@@ -242,7 +236,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
       if (to <= (covered[row]!.get(look) ?? -1) + 0.5) return;
       covered[row]!.set(look, to);
       draw.globalAlpha = isHidden ? 0.18 : call.status === "pending" ? 0.55 : 1;
-      draw.fillStyle = isFailure(call) ? color("--bad") : laneOf(call) === 0 ? color("--accent") : laneOf(call) === 1 ? color("--server") : laneOf(call) === 2 ? color("--note") : laneOf(call) === 5 ? color("--key") : color("--http");
+      draw.fillStyle = isFailure(call) ? color("--bad") : color(COLORS[laneOf(call)] ?? "--http");
       draw.beginPath();
       draw.roundRect(from, HEAD + row * LANE + 2.5, to - from, LANE - 6, 2);
       draw.fill();
@@ -251,7 +245,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
     };
     drawn.forEach(paint);
     draw.globalAlpha = 1;
-    const ofTasks = lanes.indexOf(TASKS);
+    const ofTasks = lanes.indexOf("tasks");
     if (ofTasks >= 0)
       for (const task of session.tracker.tasks.all.values()) {
         const from = x(task.begun);
@@ -262,7 +256,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
         draw.fill();
       }
     draw.globalAlpha = 1;
-    const process = lanes.indexOf(4);
+    const process = lanes.indexOf("process");
     if (process >= 0) {
       draw.fillStyle = color("--warn");
       for (const frame of session.stderr.slice(-3000)) draw.fillRect(x(frame.at_us), HEAD + process * LANE + 3, 1.5, LANE - 7);
@@ -304,7 +298,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
   };
   const taskUnder = (event: MouseEvent): Task | undefined => {
     const box = canvas.current!.getBoundingClientRect();
-    if (lanes[Math.floor((event.clientY - box.top - HEAD) / LANE)] !== TASKS) return undefined;
+    if (lanes[Math.floor((event.clientY - box.top - HEAD) / LANE)] !== "tasks") return undefined;
     const room = Math.max(10, width - 100);
     const at = event.clientX - box.left - 88;
     return [...session.tracker.tasks.all.values()].findLast((task) => at >= axis.place(task.begun) * room - 3 && at <= axis.place(task.ended ?? until) * room + 3);
