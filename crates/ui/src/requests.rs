@@ -5,7 +5,7 @@ use crate::hub::{Hub, HubFailure};
 use crate::spec::REQUEST_TIMEOUT;
 use crate::tasks;
 use mcproof_analysis::diagnosis::{Audience, Scene, of_call_failure, of_list_failure};
-use mcproof_client::{CallFailure, Called, Canceler, Deadline, ListFailure, Reply, Session, TaskFailure, WaitOptions};
+use mcproof_client::{CallFailure, Called, Canceler, Deadline, ListFailure, Listed, Reply, Session, TaskFailure, WaitOptions};
 use mcproof_record::{Diagnostic, FrameId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,6 +27,9 @@ pub(crate) struct Request {
     /// The array of all pages that is wanted, for the list methods.
     #[serde(default)]
     all_pages_of: Option<String>,
+    /// The array of one page that is wanted, for the list methods. The cursor is among the parameters.
+    #[serde(default)]
+    page_of: Option<String>,
     /// That the tool is to be called as a task.
     #[serde(default)]
     task: Option<AsTask>,
@@ -91,22 +94,16 @@ pub(crate) async fn send(hub: &Arc<Hub>, id: u64, request: Request) -> Result<Ou
     let mut outcome = Outcome::of(recorded);
     let idle = request.timeout_ms.map_or(REQUEST_TIMEOUT, Duration::from_millis).min(REQUEST_TIMEOUT);
     match (&request.all_pages_of, &request.task) {
-        (Some(key), _) => match session.list(&request.method, key, idle).await {
-            Ok(listed) => {
-                let items = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool)).collect();
-                outcome.result = Some(Value::Object(Map::from_iter([(key.clone(), Value::Array(items))])));
-                outcome.frame = Some(listed.frame);
-                outcome.elapsed_us = Some(micros(listed.elapsed));
-            }
-            Err(ListFailure::Rpc { error, frame, .. }) => {
-                outcome.error = Some(error.to_value());
-                outcome.frame = Some(frame);
-            }
-            Err(failure) => {
-                let scene = Scene::of(session, session.tap(), Audience::CommandLine).await;
-                outcome.failure = Some(of_list_failure(&failure, &request.method, &scene));
-            }
-        },
+        (Some(key), _) => {
+            let listed = session.list(&request.method, key, idle).await.map(|listed| (listed, None));
+            note_list(session, listed, key, &mut outcome, &request.method).await;
+        }
+        (None, _) if request.page_of.is_some() => {
+            let key = request.page_of.as_deref().unwrap_or_default();
+            let cursor = request.params.as_ref().and_then(|params| params.get("cursor")).and_then(Value::as_str).map(str::to_owned);
+            let listed = session.page(&request.method, key, cursor, idle).await;
+            note_list(session, listed, key, &mut outcome, &request.method).await;
+        }
         (None, Some(AsTask { ttl_ms })) => {
             let ttl = ttl_ms.map(Duration::from_millis);
             let terms = WaitOptions { deadline: REQUEST_TIMEOUT.into(), cancellation: Some(cancellation) };
@@ -134,6 +131,34 @@ pub(crate) async fn send(hub: &Arc<Hub>, id: u64, request: Request) -> Result<Ou
     outcome.error = outcome.error.map(|error| tap.redacted_value(error));
     outcome.failure = outcome.failure.map(|failure| failure.map_text(|text| tap.redacted(text)));
     Ok(outcome)
+}
+
+/// A list or one page of it, with the cursor of the next one.
+async fn note_list(
+    session: &Session,
+    listed: Result<(Listed, Option<String>), ListFailure>,
+    key: &str,
+    outcome: &mut Outcome,
+    method: &str,
+) {
+    match listed {
+        Ok((listed, next)) => {
+            let items = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool)).collect();
+            let mut result = Map::from_iter([(key.to_owned(), Value::Array(items))]);
+            result.extend(next.map(|next| ("nextCursor".to_owned(), Value::from(next))));
+            outcome.result = Some(Value::Object(result));
+            outcome.frame = Some(listed.frame);
+            outcome.elapsed_us = Some(micros(listed.elapsed));
+        }
+        Err(ListFailure::Rpc { error, frame, .. }) => {
+            outcome.error = Some(error.to_value());
+            outcome.frame = Some(frame);
+        }
+        Err(failure) => {
+            let scene = Scene::of(session, session.tap(), Audience::CommandLine).await;
+            outcome.failure = Some(of_list_failure(&failure, method, &scene));
+        }
+    }
 }
 
 async fn note(session: &Session, replied: Result<Reply, CallFailure>, outcome: &mut Outcome, method: &str) {

@@ -105,3 +105,45 @@ fn the_time_range_is_chosen_by_keys() {
     wait_for(&mut page, "document.querySelector('[data-testid=calls]').dataset.count === '1'");
     assert_eq!(page.complaints(), Vec::<&Value>::new());
 }
+
+/// Lists a tool on each page, and there is always another page.
+const ENDLESS: &str = r#"
+import sys, json
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, answer = message.get("method"), {"jsonrpc": "2.0", "id": message["id"]}
+    if method == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "endless", "version": "1"}}
+    elif method == "tools/list":
+        number = int(message.get("params", {}).get("cursor", "0"))
+        answer["result"] = {"tools": [{"name": f"tool-{number}", "inputSchema": {"type": "object"}}], "nextCursor": str(number + 1)}
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn a_list_without_end_is_shown_and_its_pages_are_stepped_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = folder.path().join("endless.py");
+    std::fs::write(&server, ENDLESS).unwrap();
+    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", server.to_str().unwrap()]);
+    let mut page = Page::new();
+    page.look(1440, 900, "dark");
+    page.visit(&inspector.url);
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    click(&mut page, "nav-tools");
+    let listed = |number: u32| format!("document.querySelector('[data-testid=items-tools]')?.dataset.count === '{number}'");
+    wait_for(&mut page, &listed(100));
+    wait_for(&mut page, "document.querySelector('[data-testid=pages-tools]').innerText.includes('100 pages, and more')");
+    click(&mut page, "next-page");
+    wait_for(&mut page, &listed(101));
+    assert_eq!(violations(&mut page), json!([]));
+    click(&mut page, "first-page");
+    wait_for(&mut page, &listed(1));
+    click(&mut page, "next-page");
+    wait_for(&mut page, &listed(2));
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}

@@ -42,6 +42,13 @@ pub enum ListFailure {
     TooSlow { method: String, pages: usize, after: Duration, frame: FrameId },
 }
 
+/// Where items stand in their list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Beginning,
+    Middle,
+}
+
 /// Far above any real server: a bound against one whose cursors never repeat and never end.
 const MAX_PAGES: usize = 10_000;
 
@@ -52,7 +59,7 @@ impl Session {
     /// A page did not come, was an error or no list, or the pages do not end or are too large together.
     pub async fn list(&self, method: &str, key: &str, deadline: Duration) -> Result<Listed, ListFailure> {
         let mut listed = self.pages(method, key, &Map::new(), deadline).await?;
-        listed.rejected = self.learn(method, &mut listed.items);
+        listed.rejected = self.learn(method, &mut listed.items, Place::Beginning);
         Ok(listed)
     }
 
@@ -102,11 +109,43 @@ impl Session {
         unreachable!("the loop returns on its last page")
     }
 
+    /// One page of a list, and the cursor of the next one. Otherwise as [`Self::list`].
+    ///
+    /// # Errors
+    /// The page did not come, was an error or no list, or is too large.
+    pub async fn page(
+        &self,
+        method: &str,
+        key: &str,
+        cursor: Option<String>,
+        deadline: Duration,
+    ) -> Result<(Listed, Option<String>), ListFailure> {
+        let started = Instant::now();
+        let place = if cursor.is_some() { Place::Middle } else { Place::Beginning };
+        let params = cursor.map(|cursor| Map::from_iter([("cursor".to_owned(), Value::from(cursor))]));
+        let Reply { answer, frame, .. } = self.request(method, params, deadline).await?;
+        let named = || method.to_owned();
+        let mut result = answer.map_err(|error| ListFailure::Rpc { method: named(), error, frame })?;
+        let Some(Value::Array(mut items)) = result.get_mut(key).map(Value::take) else {
+            return Err(ListFailure::NoArray { method: named(), key: key.to_owned(), frame });
+        };
+        let mut room = self.dispatcher.limits().of_a_list(self.handshake.transport);
+        let taken = items.iter().try_for_each(|item| room.take(item));
+        taken.map_err(|(bound, most)| ListFailure::TooLarge { method: named(), pages: 1, most, bound, frame })?;
+        let next = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+        let rejected = self.learn(method, &mut items, place);
+        Ok((Listed { items, pages: 1, rejected, frame, elapsed: started.elapsed() }, next))
+    }
+
     /// Remembers which tools run as tasks and which arguments go into headers, and takes out the tools that say so in a way that is not allowed.
-    fn learn(&self, method: &str, items: &mut Vec<Value>) -> Vec<(Value, String)> {
+    fn learn(&self, method: &str, items: &mut Vec<Value>, place: Place) -> Vec<(Value, String)> {
         let mut rejected = Vec::new();
         if method == methods::TOOLS_LIST && self.handshake.era == Era::Legacy {
-            self.task_support.lock().unwrap_or_else(PoisonError::into_inner).learn(items);
+            let mut known = self.task_support.lock().unwrap_or_else(PoisonError::into_inner);
+            match place {
+                Place::Beginning => known.learn(items),
+                Place::Middle => known.learn_more(items),
+            }
         }
         if method == methods::TOOLS_LIST && self.handshake.era == Era::Modern && self.handshake.transport == Transport::Http {
             let mut known = self.param_headers.lock().unwrap_or_else(PoisonError::into_inner);

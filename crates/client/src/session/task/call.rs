@@ -24,13 +24,19 @@ pub enum Called {
 pub(in crate::session) struct TaskSupport(Option<HashMap<String, Option<String>>>);
 
 impl TaskSupport {
-    /// Takes in a whole list of tools.
+    /// Takes in a whole list of tools, or its first page.
     pub(in crate::session) fn learn(&mut self, tools: &[Value]) {
+        self.0 = None;
+        self.learn_more(tools);
+    }
+
+    /// Takes in a further page.
+    pub(in crate::session) fn learn_more(&mut self, tools: &[Value]) {
         let support = |tool: &Value| {
             let support = tool.pointer("/execution/taskSupport").and_then(Value::as_str);
             Some((tool.get("name")?.as_str()?.to_owned(), support.map(str::to_owned)))
         };
-        self.0 = Some(tools.iter().filter_map(support).collect());
+        self.0.get_or_insert_default().extend(tools.iter().filter_map(support));
     }
 
     /// Why this tool must not be called as a task, if so.

@@ -355,6 +355,9 @@ export interface List {
   items: JsonObject[];
   state: "idle" | "loading" | "ready" | "failed";
   error?: string;
+  /** How many pages were read, and the cursor of the next one. */
+  pages?: number;
+  next?: string;
 }
 export interface Catalog {
   session: number;
@@ -435,17 +438,39 @@ async function loadCatalog(connection: Connection) {
   for (const name of Object.keys(LISTS) as ListName[]) if (LISTS[name].capability in declared) void loadList(connection.id, name);
 }
 
-export async function loadList(id: number, name: ListName) {
+/** Pages that are read by themselves; further ones with a click. */
+const PAGES_AT_ONCE = 100;
+
+/** Reads a list: all its pages, or `one` of them. It goes on `from` a cursor, or begins anew. */
+export async function loadList(id: number, name: ListName, reading: { one?: boolean; from?: string } = {}) {
   const { method, key } = LISTS[name];
-  const before = catalogs.value.get(id)?.[name].items ?? [];
-  putList(id, name, { items: before, state: "loading" });
+  const before = catalogs.value.get(id)?.[name] ?? { items: [], state: "idle" };
+  const session = catalogs.value.get(id)?.session;
+  const known = new Set<string>();
+  let next = reading.from;
+  let [items, pages] = next === undefined ? [[] as JsonObject[], 0] : [before.items, before.pages ?? 0];
+  // What was listed before stays until there is something else.
+  const put = (list: Partial<List>) => catalogs.value.get(id)?.session === session && putList(id, name, { items: pages > 0 ? items : before.items, pages, ...list, state: list.state ?? "loading" });
+  const failed = (error: string) => put({ state: "failed", error, next });
+  put({});
   try {
-    const outcome = await request(id, method, undefined, { allPagesOf: key, timeoutMs: 60_000 });
-    const items = outcome.result?.[key];
-    if (Array.isArray(items)) putList(id, name, { items: items.filter(isObject), state: "ready" });
-    else putList(id, name, { items: before, state: "failed", error: outcome.error?.message ?? outcome.failure?.message ?? "no list in the response" });
+    for (let read = 1; ; read++) {
+      const outcome = await request(id, method, next === undefined ? undefined : { cursor: next }, { pageOf: key, timeoutMs: 60_000 });
+      const page = outcome.result?.[key];
+      if (!Array.isArray(page)) return void failed(outcome.error?.message ?? outcome.failure?.message ?? "no list in the response");
+      items = [...items, ...page.filter(isObject)];
+      pages++;
+      const cursor = outcome.result?.nextCursor;
+      if (typeof cursor !== "string") return void put({ state: "ready", next: undefined });
+      if (known.has(cursor) || cursor === next) return void failed(`the server returned the cursor ${JSON.stringify(cursor)} twice: its pages never end`);
+      known.add(cursor);
+      next = cursor;
+      if (reading.one || read >= PAGES_AT_ONCE) return void put({ state: "ready", next });
+      if (catalogs.value.get(id)?.session !== session) return;
+      put({ next });
+    }
   } catch (error) {
-    putList(id, name, { items: before, state: "failed", error: String((error as Error).message) });
+    failed(String((error as Error).message));
   }
 }
 
@@ -490,12 +515,12 @@ let nextKey = 0;
 export const newKey = () => `${Date.now().toString(36)}-${++nextKey}`;
 
 export function request(
-  id: number, method: string, params?: JsonObject, options: { key?: string; allPagesOf?: string; timeoutMs?: number; task?: JsonObject } = {},
+  id: number, method: string, params?: JsonObject, options: { key?: string; allPagesOf?: string; pageOf?: string; timeoutMs?: number; task?: JsonObject } = {},
 ): Promise<Outcome> {
   const { key = newKey(), ...rest } = options;
   const session = overview.value?.connections.find((one) => one.id === id)?.sessions.at(-1);
   const level = session?.handshake?.era === "modern" ? (levels.value.get(session.id) ?? requestedLevel(sessions.get(session.id))) : undefined;
-  const sent = level ? withLevel(params, level) : params;
+  const sent = level && !rest.allPagesOf && !rest.pageOf ? withLevel(params, level) : params;
   return post<Outcome>(`connections/${id}/request`, { method, ...(sent ? { params: sent } : {}), key, ...rest });
 }
 

@@ -41,13 +41,20 @@ export function SideList() {
   const failed = lists.find(([, list]) => list.state === "failed");
   const loading = lists.some(([, list]) => list.state === "loading");
   const current = found.findIndex(({ key }) => key === item.value[now]);
+  const live = connection.value?.status === "open";
+  const paged = lists.filter(([, list]) => list.next !== undefined || (list.pages ?? 0) > 1);
   return (
     <div class="side-list" data-testid={`list-${now}`}>
       <div class="side-search">
         <Icon name="search" size={14} /><input type="search" aria-label={`Search ${now}`} placeholder={`Search ${now}`} value={needle} onInput={(event) => setNeedles({ ...needles, [list]: event.currentTarget.value })} />
         <Button kind="quiet" icon="again" label={`Read ${now} again`} onClick={() => lists.forEach(([name]) => void loadList(connection.value!.id, name))} />
+        {live && <Button kind="quiet" icon="right" label={`Read the first page of ${now} only`} data-testid="first-page" onClick={() => lists.forEach(([name]) => void loadList(connection.value!.id, name, { one: true }))} />}
       </div>
       {failed && <p class="note error">{visible(failed[1].error ?? "")}</p>}
+      {paged.map(([name, { pages = 0, next, state }]) => (
+        <div class="pages small muted" key={name} data-testid={`pages-${name}`}><span aria-live="polite">{lists.length > 1 && `${name}: `}{count(pages, "page")}{next !== undefined && ", and more"}</span>
+          {live && next !== undefined && state !== "loading" && <><button type="button" class="link small" data-testid="next-page" onClick={() => void loadList(connection.value!.id, name, { one: true, from: next })}>next page</button><button type="button" class="link small" data-testid="more-pages" onClick={() => void loadList(connection.value!.id, name, { from: next })}>all pages</button></>}</div>
+      ))}
       {all.length === 0 ? <p class="muted small pad">{loading ? "Loading…" : failed ? "" : connection.value?.status === "recorded" ? `The session has no list of ${now}.` : `The server lists no ${now}.`}</p> : found.length === 0 ? <p class="muted small pad">Nothing matches.</p> : (
         <Rows items={found} height={44} label={now} testid={`items-${now}`} current={current} onMove={(index) => go(now, found[index]!.key)} row={({ one, kind, key }) => (
           <div class="offer">
