@@ -166,9 +166,9 @@ fn ctrl_c_in_the_middle_of_a_watched_run_ends_it_with_its_servers() {
     ends_with_code(&mut terminal, 130);
     // On a busy machine the guardian may still be at it: `docs/systems.md` promises three seconds, and this waits for more.
     let is_there = || kill(Pid::from_raw(pid), None).is_ok();
-    let begun = std::time::Instant::now();
-    while is_there() && begun.elapsed() < std::time::Duration::from_secs(20) {
-        std::thread::sleep(std::time::Duration::from_millis(50));
+    let begun = Instant::now();
+    while is_there() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(50));
     }
     assert!(!is_there(), "the server still runs");
 }

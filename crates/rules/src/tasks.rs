@@ -473,7 +473,7 @@ fn result_is_stable(conversation: &ConversationView<'_>) -> Judgment {
         return if made { Judgment::Untestable("no task was completed in time".into()) } else { without_tasks(conversation) };
     };
     let broken = |message: String, attempt: &Attempt<'_, '_>| {
-        let frames = first.frames().into_iter().chain(attempt.frames()).collect::<std::collections::BTreeSet<_>>();
+        let frames = first.frames().into_iter().chain(attempt.frames()).collect::<BTreeSet<_>>();
         Judgment::Broken(vec![Violation::new(message, frames)])
     };
     let Some(result) = result_of(&first) else {
@@ -645,7 +645,7 @@ fn id_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {
     let created = created_tasks(conversation);
     let ids: Vec<&str> = created.iter().filter_map(|(task, _)| id_of(task)).collect();
     // Another rule reports equal ids.
-    let different: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    let different: BTreeSet<&str> = ids.iter().copied().collect();
     match (ids.len(), different.len()) {
         (0, _) if conversation.is_modern() => return Judgment::NotApplicable("no call created a task".into()),
         (0, _) => return without_tasks(conversation),

@@ -115,7 +115,8 @@ fn listing(action: &'static str, key: &str, title: &str, list: &List, surroundin
     let List::Items { items, again } = list else { return None };
     let all: Vec<&str> = items.iter().filter_map(|item| item.get(key)?.as_str()).collect();
     let again = again.as_ref()?;
-    let steady: Vec<&str> = all.iter().copied().filter(|name| again.contains(*name) && !is_private(name, surroundings)).collect();
+    let steady: Vec<&str> =
+        all.iter().copied().filter(|name| !name.is_empty() && again.contains(*name) && !is_private(name, surroundings)).collect();
     // What is empty now will be filled one day: that proves nothing.
     if steady.is_empty() {
         return None;
@@ -204,7 +205,14 @@ impl Answers<'_> {
         if !types.is_empty() {
             expected.insert("properties".into(), Value::Object(types));
         }
-        let required: Vec<Value> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).map(literal).collect();
+        let required: Vec<Value> = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .filter(|name| !name.is_empty())
+            .map(literal)
+            .collect();
         if !required.is_empty() {
             expected.insert("required".into(), json!({ "$contains_all": required }));
         }

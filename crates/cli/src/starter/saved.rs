@@ -2,7 +2,7 @@
 //! Knows requests and responses, no steps.
 
 use super::{expectation, fleeting};
-use mcproof_suite::judge::{Payload, looks_like_a_pattern};
+use mcproof_suite::judge::{Payload, has_large_number, looks_like_a_pattern};
 use mcproof_trace::calls::{Call, CallStatus};
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -315,7 +315,7 @@ impl Saved {
 fn is_telling(value: &Value) -> bool {
     match value {
         Value::String(text) => text.chars().count() >= SHORTEST_SAVED && text.chars().any(|symbol| symbol.is_ascii_digit()),
-        Value::Number(number) => number.as_f64().is_some_and(|number| number >= SMALLEST_SAVED),
+        Value::Number(number) => number.as_f64().is_some_and(|number| number >= SMALLEST_SAVED) && !has_large_number(value),
         _ => false,
     }
 }

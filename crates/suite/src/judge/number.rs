@@ -46,7 +46,7 @@ pub(crate) fn is_close(one: &Number, other: &Number, within: f64) -> bool {
 }
 
 /// Whether a number is in it that may stand for an integer which does not fit 64 bits.
-pub(crate) fn has_large_number(value: &Value) -> bool {
+pub fn has_large_number(value: &Value) -> bool {
     match value {
         Value::Number(number) => is_large(number),
         Value::Array(items) => items.iter().any(has_large_number),

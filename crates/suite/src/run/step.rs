@@ -111,14 +111,14 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
     let case = sessions.work.case();
     let policy = (step.retry.as_ref().or(case.retry.as_ref()), case.breaker.as_ref());
     let waiting = sessions.waiting(step);
-    let since = newest(open);
+    let since = newest(step, open);
     let begun = open.tap.mark();
     let mut attempts = match &step.repeat {
         None => vec![attempt(step, open, scope, deadline, policy).await],
         Some(Repeat { times, concurrency: 1, .. }) => {
             let mut attempts: Vec<Attempt> = Vec::new();
             for n in 1..=*times {
-                let (scope, since) = (counted(scope, n), newest(open));
+                let (scope, since) = (counted(scope, n), newest(step, open));
                 let mut attempt = attempt(step, open, &scope, deadline, policy).await;
                 // What did not come is not waited for as often.
                 let are_flawless = attempts.iter().chain([&attempt]).all(|attempt| attempt.diagnostics.is_empty());
@@ -180,8 +180,9 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
     leaf
 }
 
-/// The newest notification so far: later ones are news.
-fn newest(open: &Open) -> Option<FrameId> {
+/// The newest notification so far, where somebody looks: later ones are news.
+fn newest(step: &Step, open: &Open) -> Option<FrameId> {
+    step.expect.notifications.as_ref()?;
     open.session.notifications().last().map(|notification| notification.frame)
 }
 
