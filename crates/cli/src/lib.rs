@@ -49,15 +49,18 @@ use settings::ColorWhen;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Behind the flags of the command at hand.
+const LAST: usize = 1_000;
+
 /// Test, check and monitor MCP servers
 #[derive(Debug, Parser)]
 #[command(name = "mcproof", version, propagate_version = true, arg_required_else_help = true, disable_help_subcommand = true, after_help = exit::help())]
 struct CommandLine {
     /// Print more: the traffic on stderr, or for `test` the evidence of each test
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = LAST)]
     verbose: bool,
     /// When to use colors
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = LAST)]
     color: ColorWhen,
     #[command(subcommand)]
     command: Command,

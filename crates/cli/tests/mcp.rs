@@ -159,7 +159,7 @@ fn what_cannot_be_done_is_an_error_with_its_reason() {
         ("check", json!({ "only": ["stdio-only-message-on-stdout"] }), &["did you mean", "exit code 2"]),
         ("test", json!({ "paths": ["nowhere.mcproof.yaml"] }), &["nowhere.mcproof.yaml", "exit code 2"]),
         ("test", json!({ "filter": "name(nobody)" }), &["exit code 4: nothing was tested"]),
-        ("test", json!({ "cwd": "/no/such/folder" }), &["the working folder /no/such/folder does not exist"]),
+        ("test", json!({ "cwd": "/no/such/folder" }), &["the working directory /no/such/folder does not exist"]),
         ("call", json!({ "tool": long }), &["could not be started"]),
         ("explain", json!({ "rule": long }), &["`rule`"]),
         ("transcript", json!({ "operation": 99 }), &["unknown operation 99"]),

@@ -46,7 +46,7 @@ impl DemoName {
             Self::Analysis => "the three servers of the analysis trio in one",
             Self::DataSource => "finds a data set, first of the analysis trio",
             Self::MlAnalysis => "runs a model over a data set, second of the analysis trio",
-            Self::Report => "words the result of an analysis, third of the analysis trio",
+            Self::Report => "writes up the result of an analysis, third of the analysis trio",
         }
     }
 }

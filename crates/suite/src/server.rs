@@ -146,7 +146,7 @@ pub static BINDING: Object<BindingDraft> = Object {
         },
         Key {
             name: "cwd",
-            doc: "the working folder of the server, relative to the suite",
+            doc: "the working directory of the server, relative to the suite",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -250,7 +250,7 @@ pub static RUN: Object<RunDraft> = Object {
         },
         Key {
             name: "cwd",
-            doc: "the working folder of the command, relative to the suite",
+            doc: "the working directory of the command, relative to the suite",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {

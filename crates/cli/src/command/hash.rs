@@ -19,7 +19,8 @@ use serde_json::json;
   mcproof hash -- node server.js
   mcproof hash http://127.0.0.1:3000/mcp --full
   mcproof hash tracker --as full,minimal
-  mcproof hash tracker --as modern/minimal                        as `mcproof probe`")]
+  # the hash that `mcproof probe` prints
+  mcproof hash tracker --as modern/minimal")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     ///

@@ -34,13 +34,13 @@ use tokio::net::TcpListener;
   mcproof mock session.mcptrace --transport http
   # results that fit the output schemas
   mcproof mock mcproof.lock --listen 127.0.0.1:3000
-  # answers that are written by hand
+  # hand-written responses
   mcproof mock shop.mock.yaml
   mcproof mock session.mcptrace --fault 'status=503 first=1' --listen 127.0.0.1:3000
   # also for clients of the other era
   mcproof mock session.mcptrace --era both")]
 pub(crate) struct Arguments {
-    /// Trace, lock (mcproof.lock), or answers that are written by hand (a .yaml file)
+    /// Trace, lock (mcproof.lock), or hand-written responses (a .yaml file)
     file: PathBuf,
     /// Transport of the server [default: stdio, or http with --listen]
     #[arg(long, value_name = "TRANSPORT")]

@@ -46,7 +46,7 @@ use url::Url;
   # a stdio server over HTTP
   mcproof proxy --listen 127.0.0.1:8080 -- node server.js
   mcproof proxy --listen 127.0.0.1:0 'http://127.0.0.1:${port}/mcp' -- node a.js --port '${port}'
-  # put all servers of a host behind the proxy
+  # route all servers of a host through the proxy
   mcproof proxy install claude-desktop
   mcproof proxy --fault 'drop tool=search first=1' -- node server.js
   mcproof proxy --trace session.mcptrace --fail-on error -- node server.js")]

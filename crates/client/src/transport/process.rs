@@ -82,7 +82,7 @@ pub enum StartFailure {
     Empty,
     #[error("`{program}` was not found")]
     NotFound { program: String },
-    #[error("the working folder {} does not exist", .0.display())]
+    #[error("the working directory {} does not exist", .0.display())]
     NoFolder(PathBuf),
     #[error("`{program}` could not be started: {reason}")]
     Other {

@@ -207,7 +207,7 @@ pub(super) const SAVE: Key<StepDraft> = Key {
 
 pub(super) const TIMES: Key<StepDraft> = Key {
     name: "times",
-    doc: "does it so many times, each judged on its own; `${n}` counts from 1",
+    doc: "how many times the step is repeated; each response is checked, and `${n}` counts from 1",
     shape: Shape::Count,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -218,7 +218,7 @@ pub(super) const TIMES: Key<StepDraft> = Key {
 
 pub(super) const CONCURRENCY: Key<StepDraft> = Key {
     name: "concurrency",
-    doc: "so many of the `times` are underway at the same time, and their notifications are one list; 1 if left out",
+    doc: "how many of the `times` run at the same time; their notifications are then one list; 1 if left out",
     shape: Shape::Count,
     presence: Presence::Optional,
     read: |reader, node, draft| {

@@ -105,8 +105,6 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
 
 /// Writes the files, and tells about each. Those that exist stay as they are; if there is nothing to add, that is an error.
 pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Result<Written, Failure> {
-    let cannot =
-        |path: &Path, error: std::io::Error| Failure::bad_input("cannot-write", format!("cannot write {}: {error}", path.display()));
     let stays = |file: &Planned| !overwrite && file.is_in_the_way(folder);
     if planned.iter().any(stays) && planned.iter().all(|file| folder.join(&file.path).symlink_metadata().is_ok()) {
         let all: Vec<String> = planned.iter().map(|file| file.path.display().to_string()).collect();
@@ -121,8 +119,8 @@ pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Resu
             continue;
         }
         let parent = path.parent().unwrap_or(folder);
-        fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
-        whole_file::write(&path, &file.text).map_err(|error| cannot(&path, error))?;
+        fs::create_dir_all(parent).map_err(|error| Failure::cannot_write(parent, &error))?;
+        whole_file::write(&path, &file.text).map_err(|error| Failure::cannot_write(&path, &error))?;
         writeln!(told, "{}: {}", path.display(), file.about).expect("a String takes all text");
         paths.push(file.path.clone());
     }

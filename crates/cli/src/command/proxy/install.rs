@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Action {
-    /// Put the servers of a host behind the proxy
+    /// Route the servers of a host through the proxy
     ///
     /// Each stdio server in the configuration of the host is started through `mcproof proxy`. Nothing else in the file changes. Restart the
     /// host afterwards. Without HOST, the hosts on this machine are listed.
