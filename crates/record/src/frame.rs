@@ -142,7 +142,7 @@ impl Evidence {
 }
 
 impl Transcript {
-    /// The last `frames` frames that are messages or local facts, and `stderr` lines of stderr, chosen by [`telling_lines`].
+    /// The last `frames` frames that are messages or local facts, and `stderr` lines of stderr, chosen by [`telling_lines()`].
     pub fn tail(&self, frames: usize, stderr: usize) -> Evidence {
         self.around(None, frames, stderr)
     }

@@ -1,5 +1,6 @@
 //! `mcproof help`: the help of a command, or a page of the documentation, which is part of the program.
 
+use super::reference::capitalized;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::offered::offered;
@@ -120,11 +121,6 @@ fn mentions(topic: &[String], typed: &str, grammar: &Command, style: &Style) -> 
         _ => format!("{message}."),
     };
     Ok(format!("{} These mention it:\n\n{}", capitalized(&opening), shown(&found, style)))
-}
-
-fn capitalized(text: &str) -> String {
-    let mut characters = text.chars();
-    characters.next().map(|first| first.to_uppercase().to_string() + characters.as_str()).unwrap_or_default()
 }
 
 fn listing(grammar: &Command, style: &Style) -> String {

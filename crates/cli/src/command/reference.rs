@@ -220,7 +220,7 @@ fn suite_row(row: &Row, anchors: &[(String, String)], is_matcher: bool, has_defa
     format!("| `{key}` | {takes} |{default} {presence}{} |", cell(about))
 }
 
-fn capitalized(text: &str) -> String {
+pub(super) fn capitalized(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map(|first| first.to_uppercase().to_string() + characters.as_str()).unwrap_or_default()
 }
