@@ -272,6 +272,7 @@ function Differences({ one, other }: { one: Call; other: Call }) {
 
 /** How far the server says that the call has come. */
 function Reached({ method, params }: { method: string; params: JsonObject }) {
+  frameVersion.value;
   const session = connection.value?.sessions.at(-1)?.id;
   const progress = session === undefined ? undefined : sessions.get(session)?.tracker.pending(method, targetOf(method, params))?.progress;
   if (!progress) return null;
