@@ -505,8 +505,8 @@ fn nothing_that_a_server_sends_runs_or_loads() {
 
 #[test]
 fn pages_are_accessible() {
-    let inspector = Inspector::start(&["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "shop"]);
-    for (width, scheme) in [(1440, "light"), (1440, "dark"), (360, "light")] {
+    let inspector = Inspector::start(&["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker"]);
+    for (width, scheme) in [(1440, "light"), (1440, "dark"), (360, "light"), (360, "dark")] {
         // One for each: a visit to an address that differs in its fragment alone loads nothing.
         let mut page = Page::new();
         page.look(width, 900, scheme);
@@ -514,16 +514,37 @@ fn pages_are_accessible() {
         wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
         let violations = |page: &mut Page, place: &str| {
             assert_eq!(inspector::violations(page), serde_json::json!([]), "{place}, {width} px, {scheme}");
+            let wide = page.evaluate("document.documentElement.scrollWidth > innerWidth");
+            assert_eq!(wide, Value::Bool(false), "{place} is wider than {width} px");
+        };
+        // In a narrow window, one part is seen at a time.
+        let pane = |page: &mut Page, name: &str| {
+            if width == 360 {
+                click(page, &format!("pane-{name}"));
+            }
         };
         violations(&mut page, "overview");
-        if width == 360 {
-            continue;
+        for view in ["tools", "prompts", "resources", "logs", "answers", "check", "compare", "saved"] {
+            pane(&mut page, "side");
+            click(&mut page, &format!("nav-{view}"));
+            violations(&mut page, view);
+            if matches!(view, "tools" | "prompts" | "resources") {
+                pane(&mut page, "side");
+                wait_for(&mut page, &format!("document.querySelector('[data-testid=items-{view}] .row')"));
+                violations(&mut page, &format!("list of {view}"));
+                page.evaluate(&format!("document.querySelector('[data-testid=items-{view}] .row').click()"));
+                wait_for(&mut page, "document.querySelector('[data-testid=send]')");
+                violations(&mut page, &format!("one of the {view}"));
+            }
         }
-        open_tool(&mut page, "check_inventory");
-        fill(&mut page, "[data-testid=input-product_id]", "PROD-123");
+        pane(&mut page, "side");
+        open_tool(&mut page, "echo");
+        fill(&mut page, "[data-testid=input-message]", "hello");
         click(&mut page, "send");
         wait_for(&mut page, "document.querySelector('[data-testid=result]')?.dataset.status === 'ok'");
-        violations(&mut page, "tool");
+        violations(&mut page, "result");
+        pane(&mut page, "traffic");
+        violations(&mut page, "traffic");
         page.evaluate("document.querySelector('[data-testid=calls] .row').click()");
         wait_for(&mut page, "document.querySelector('[data-testid=story]')");
         violations(&mut page, "story");
@@ -532,6 +553,7 @@ fn pages_are_accessible() {
         violations(&mut page, "palette");
         page.press("Escape");
         click(&mut page, "add-server");
+        click(&mut page, "more-settings");
         violations(&mut page, "connect");
     }
 }
