@@ -86,7 +86,8 @@ fn is_flawless(text: &str, reaching: &ServerSection) -> bool {
 
 fn render(schema: &str, reaching: &ServerSection, cases: &[Case]) -> String {
     let mut text = format!("# yaml-language-server: $schema={schema}\n");
-    text += "# Written by `mcproof init` from a running server. Arguments marked `review` are placeholders: replace them, and expect what\n";
+    text +=
+        "# Written by `mcproof init` from a running server. Arguments marked `review` are placeholders: replace them, and expect what\n";
     text += "# matters in the response.\n";
     text += "server:\n";
     reaching.server.iter().for_each(|(key, value)| yaml::entry(&mut text, 2, key, value, None));

@@ -47,7 +47,8 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
     match problems.is_empty() {
         true => Ok(found),
         false => {
-            let hint = advice.unwrap_or_else(|| "name suite files, or directories that contain some; -E 'name(TEXT)' selects tests by name".to_owned());
+            let hint = advice
+                .unwrap_or_else(|| "name suite files, or directories that contain some; -E 'name(TEXT)' selects tests by name".to_owned());
             Err(Diagnostic::error("unreadable-path", problems.join("; ")).hint(hint))
         }
     }

@@ -58,7 +58,8 @@ pub(crate) fn explain(source: &Source, spot: Span, reason: &str, bracket: Option
             error(format!("a text inside of `{{ }}` or `[ ]` cannot hold `{character}`"), spot).hint("put the whole text in quotes")
         }
         // A value may go on in the next line: then the parser gives up at the end of this one.
-        _ => tab_in(Span { line: line + 1, column: 1, length: 1, ..spot }).unwrap_or_else(|| error(format!("not valid YAML: {reason}"), spot)),
+        _ => tab_in(Span { line: line + 1, column: 1, length: 1, ..spot })
+            .unwrap_or_else(|| error(format!("not valid YAML: {reason}"), spot)),
     }
 }
 

@@ -105,10 +105,7 @@ fn handshake(interviewed: &Explored) -> Case {
     let declared =
         capabilities.filter(|(_, value)| value.is_object()).filter_map(|(key, _)| Some((member(key)?, json!({ "$type": "object" }))));
     expect.insert("capabilities".into(), Value::Object(declared.collect()));
-    Case::new(
-        "server info and capabilities",
-        Step { action: "handshake", object: None, rest: vec![("expect", Value::Object(expect))] },
-    )
+    Case::new("server info and capabilities", Step { action: "handshake", object: None, rest: vec![("expect", Value::Object(expect))] })
 }
 
 fn listing(action: &'static str, key: &str, title: &str, list: &List, surroundings: &BaseEnvironment) -> Option<Case> {

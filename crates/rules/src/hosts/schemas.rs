@@ -12,10 +12,7 @@ pub(super) fn top(tool: &Value) -> Vec<String> {
         ["oneOf", "anyOf", "allOf", "enum", "not"].iter().filter(|key| schema.contains_key(**key)).map(|key| format!("`{key}`")).collect();
     let mut flaws = Vec::new();
     if !found.is_empty() {
-        flaws.push(format!(
-            "Claude Code, the Anthropic and OpenAI APIs refuse {} at the top of its input schema",
-            found.join(" and ")
-        ));
+        flaws.push(format!("Claude Code, the Anthropic and OpenAI APIs refuse {} at the top of its input schema", found.join(" and ")));
     }
     flaws
 }

@@ -37,7 +37,11 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
         read: |compiler, node| compiler.order(node, Order::AtLeast),
     },
     MatcherKey { name: "$lt", doc: "a number (or a string) below this one", read: |compiler, node| compiler.order(node, Order::Below) },
-    MatcherKey { name: "$lte", doc: "a number (or a string) of at most this one", read: |compiler, node| compiler.order(node, Order::AtMost) },
+    MatcherKey {
+        name: "$lte",
+        doc: "a number (or a string) of at most this one",
+        read: |compiler, node| compiler.order(node, Order::AtMost),
+    },
     MatcherKey {
         name: "$len",
         doc: "the length of a string (in characters), an array or an object: a number or a matcher",

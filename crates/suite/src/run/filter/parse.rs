@@ -254,7 +254,11 @@ impl Parser {
         }
         let regex = RegexBuilder::new(&pattern).case_insensitive(ignores_case).build();
         regex.map(TextMatch::Regex).map_err(|error| {
-            self.error(&format!("this pattern is not valid: {}", regex_reason(&error)), range, "to match literal text, put `=` before it, as in name(=a[1])")
+            self.error(
+                &format!("this pattern is not valid: {}", regex_reason(&error)),
+                range,
+                "to match literal text, put `=` before it, as in name(=a[1])",
+            )
         })
     }
 
