@@ -7,7 +7,7 @@ use crate::connection::{Connection, Frames, Recorded, Status, Tokens};
 use crate::spec::{Connector, KnownServer, ServerSpec, SharedSession};
 use crate::test_runs::{TestRunner, Tests};
 use mcproof_client::{Tap, TapBounds};
-use mcproof_record::{Diagnostic, Frame, Transcript};
+use mcproof_record::{Diagnostic, Frame};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

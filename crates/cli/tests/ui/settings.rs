@@ -54,7 +54,7 @@ fn variables_of_a_configuration_file_are_named_kept_and_removed() {
     let server = folder.path().join("lengths.py");
     std::fs::write(&server, SERVER).unwrap();
     let file = folder.path().join("mcp.json");
-    let env = json!({ "FILE_TOKEN": "not-for-the-page", "FILE_STAGE": "one" });
+    let env = json!({ "FILE_TOKEN": "not-for-the-page", "FILE_STAGE": "stage-one" });
     let config = json!({ "mcpServers": { "lengths": { "command": "python3", "args": [server], "env": env } } });
     std::fs::write(&file, config.to_string()).unwrap();
     let inspector = Inspector::start_in(folder, "ui", &[file.to_str().unwrap()]);
@@ -63,17 +63,17 @@ fn variables_of_a_configuration_file_are_named_kept_and_removed() {
     page.visit(&inspector.url);
     is_open(&mut page);
     assert!(page.text_of("[data-testid=settings]").contains("FILE_TOKEN"));
-    lengths(&mut page, "16 3");
+    lengths(&mut page, "16 9");
     let both = "FILE_STAGE= FILE_TOKEN=";
     // A line as it was shown, and one with a value.
-    edit(&mut page, both, "FILE_TOKEN=\nFILE_STAGE=another", 2);
-    lengths(&mut page, "16 7");
+    edit(&mut page, both, "FILE_TOKEN=\nFILE_STAGE=another-stage", 2);
+    lengths(&mut page, "16 13");
     // One that is removed is told, and comes back.
     edit(&mut page, both, "FILE_STAGE=", 3);
     assert!(page.text_of("[data-testid=settings]").contains("left out of the configuration file: FILE_TOKEN"));
-    lengths(&mut page, "-1 7");
+    lengths(&mut page, "-1 13");
     edit(&mut page, "FILE_STAGE=", "FILE_TOKEN=\nFILE_STAGE=", 4);
-    lengths(&mut page, "16 7");
+    lengths(&mut page, "16 13");
     click(&mut page, "edit-server");
     wait_for(&mut page, "document.querySelector('[data-testid=env]')");
     assert_eq!(violations(&mut page), json!([]));

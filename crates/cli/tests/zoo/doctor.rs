@@ -127,11 +127,12 @@ fn responder(bytes: &'static [u8]) -> String {
             thread::spawn(move || {
                 // A client that has gone away is no matter.
                 let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
-                if bytes.starts_with(b"HTTP") {
-                    let _ = stream.read(&mut [0; 64 << 10]);
+                let mut buffer = vec![0; 64 << 10];
+                if bytes.starts_with(b"HTTP") && !matches!(stream.read(&mut buffer), Ok(1..)) {
+                    return;
                 }
                 let _ = stream.write_all(bytes);
-                let _ = stream.read(&mut [0; 64 << 10]);
+                while matches!(stream.read(&mut buffer), Ok(1..)) {}
             });
         }
     });

@@ -78,7 +78,7 @@ pub(crate) fn policy(declared: &Declared, profile: HostProfile, address: SocketA
     let connect = granted("connectDomains", &declared.connect_domains, nothing);
     let resource = granted("resourceDomains", &declared.resource_domains, nothing);
     let frame = granted("frameDomains", &declared.frame_domains, no_frames);
-    let base = granted("baseUriDomains", &declared.base_uri_domains, nothing || no_frames);
+    let base = granted("baseUriDomains", &declared.base_uri_domains, no_frames);
     let or_none = |sources: &str| if sources.is_empty() { " 'none'".to_owned() } else { sources.to_owned() };
     let origin = format!("http://{address}");
     let storage = if nothing { "" } else { " allow-same-origin" };
