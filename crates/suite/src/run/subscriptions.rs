@@ -12,7 +12,7 @@ use mcproof_protocol::{Era, methods};
 use mcproof_record::{Diagnostic, FrameId};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The subscriptions of a session, by what they are about. Those of the modern era are open requests, which end with it; those of the legacy
@@ -85,14 +85,14 @@ impl Subscriptions {
             }
             Some(None) => ask(methods::RESOURCES_UNSUBSCRIBE, &topic, open, deadline).await,
             None => {
-                let message = format!("nothing of this case is subscribed to {}", topic.name());
-                let hint = "`subscribe` first, in the same case; a request without a subscription is sent with `raw`";
+                let message = format!("this test is not subscribed to {}", topic.name());
+                let hint = "`subscribe` first, in the same test; a request without a subscription is sent with `raw`";
                 Err(Diagnostic::error("not-subscribed", message).hint(hint))
             }
         }
     }
 
-    fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Subscription>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Option<Subscription>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
