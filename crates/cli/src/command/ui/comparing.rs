@@ -75,7 +75,7 @@ fn found<'a>(line: &CommandLine, side: &'a ComparedSide) -> Result<Found<'a>, Fa
             }
             match is_trace(&path) {
                 true => {
-                    let sessions = read(&path)?.into_iter().map(|(_, transcript)| transcript).collect();
+                    let sessions = read(&path)?.into_iter().map(|session| session.transcript).collect();
                     Found::Shown(recorded(name.clone(), sessions)?)
                 }
                 false => Found::Shown(Shown::of_file(name.clone(), &path)?),
