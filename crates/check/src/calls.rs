@@ -854,7 +854,8 @@ mod tests {
     #[test]
     fn hosts_that_can_do_less_are_those_of_what_was_asked() {
         let check = |asked: &[(&str, Option<&'static str>)], revision: Revision, expected: &[Value]| {
-            let asked = asked.iter().map(|(method, part)| Asked { method: (*method).to_owned(), part: *part, fields: Vec::new(), flaw: None });
+            let asked =
+                asked.iter().map(|(method, part)| Asked { method: (*method).to_owned(), part: *part, fields: Vec::new(), flaw: None });
             let limits: Vec<Value> = limits_after(&asked.collect::<Vec<_>>(), revision).into_iter().map(Value::Object).collect();
             assert_eq!(limits, expected);
         };

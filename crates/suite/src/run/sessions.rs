@@ -17,7 +17,8 @@ use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
     Answers, BaseEnvironment, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, FaultInjector, FaultRule, FrameObserver,
-    Launch, ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, URL_HINT, open_session, server_url,
+    Launch, ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, URL_HINT, open_session,
+    server_url,
 };
 use mcproof_protocol::{Era, EraChoice};
 use mcproof_record::{CaseId, Diagnostic, Exchange, Frame, FrameId, SessionTranscript, Transcript};

@@ -89,7 +89,9 @@ fn told(what: Edit, change: ServerChange) -> &'static str {
         (ServerChange::AsBefore, Edit::Uninstall) => "does not start through the proxy",
         (ServerChange::AtUrl, _) => "unchanged: it is at a URL; record it with `mcproof proxy --listen ADDRESS URL`",
         (ServerChange::OfExtension, _) => "unchanged: an extension of the host starts it",
-        (ServerChange::NotUnderstood, _) => "unchanged: its entry is not understood; expected `command` (string) and `args` (list of strings)",
+        (ServerChange::NotUnderstood, _) => {
+            "unchanged: its entry is not understood; expected `command` (string) and `args` (list of strings)"
+        }
     }
 }
 
