@@ -122,7 +122,7 @@ fn holds(text: &str, word: &str) -> bool {
 
 /// Whether it is a word of the text, in the singular or the plural.
 fn holds_whole(text: &str, word: &str) -> bool {
-    places(text, word).any(|rest| is_over(rest))
+    places(text, word).any(is_over)
 }
 
 /// What follows each occurrence of a word at the beginning of one.

@@ -500,7 +500,7 @@ fn failed_handshakes(conversations: &[ConversationView<'_>], results: &[RuleResu
             true => judging::throttled(conversations),
             false => "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`".to_owned(),
         };
-        (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint, conversation: Some(index) })
+        (!explained.contains(&index)).then_some(Gap { kind: GapKind::NotJudged, message, hint, conversation: Some(index) })
     };
     conversations.iter().enumerate().filter_map(gap).collect()
 }

@@ -122,7 +122,7 @@ mod tests {
         }
         let memory = format!("\0{}/mcp/server/lowlevel/server.py\0", own.display());
         let native = system.join("pydantic_core/_pydantic_core.so");
-        check(&[native.clone()], Some(&memory), &["PyPI:mcp 1.30.0"]);
+        check(std::slice::from_ref(&native), Some(&memory), &["PyPI:mcp 1.30.0"]);
         check(&[], Some(&memory), &["PyPI:mcp 1.30.0"]);
         // What a file says about others is no path of its own.
         check(&[native], Some("# see mcp/server/lowlevel/server.py"), &[]);

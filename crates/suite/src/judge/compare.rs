@@ -474,15 +474,15 @@ fn is_same_name(one: Option<&str>, other: Option<&str>) -> bool {
 
 /// Whether both are of the same JSON type.
 fn are_alike(one: &Value, other: &Value) -> bool {
-    match (one, other) {
+    matches!(
+        (one, other),
         (Value::Null, Value::Null)
-        | (Value::Bool(_), Value::Bool(_))
-        | (Value::Number(_), Value::Number(_))
-        | (Value::String(_), Value::String(_))
-        | (Value::Array(_), Value::Array(_))
-        | (Value::Object(_), Value::Object(_)) => true,
-        _ => false,
-    }
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Number(_), Value::Number(_))
+            | (Value::String(_), Value::String(_))
+            | (Value::Array(_), Value::Array(_))
+            | (Value::Object(_), Value::Object(_))
+    )
 }
 
 fn elements(count: usize) -> String {
@@ -514,7 +514,7 @@ pub fn is_datetime(text: &str) -> bool {
     };
     let is_offset =
         zone.len() == 6 && zone.starts_with(['+', '-']) && zone.bytes().zip(b"+dd:dd").skip(1).all(|(byte, shape)| fits(byte, *shape));
-    if !matches!(zone, "Z" | "z") && !(is_offset && &zone[1..3] <= "23" && &zone[4..] <= "59") {
+    if !(matches!(zone, "Z" | "z") || is_offset && &zone[1..3] <= "23" && &zone[4..] <= "59") {
         return false;
     }
     // A leap second follows the last one of a day in UTC.
