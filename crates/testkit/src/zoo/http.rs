@@ -71,7 +71,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
-        "events-in-latin-1",
+        "events-declared-as-latin-1",
         "says that its event streams are ISO-8859-1, as older servlets do by default",
         "http-charset-is-utf-8",
         WEB,
