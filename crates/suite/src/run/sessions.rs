@@ -349,7 +349,8 @@ impl<'a> Sessions<'a> {
         let steps = [&case.hooks, &suite.shared].into_iter().flat_map(|hooks| hooks.setup.iter().chain(&hooks.teardown));
         let runs_commands = steps.chain(&case.steps).flat_map(Step::leaves).any(|step| matches!(step.action, Action::Run(_)));
         let Some(launch) = binding.launch.clone().filter(|_| !runs_commands) else { return Ok(None) };
-        let handshake = format!("{:?}", (server.era, &server.protocol_version, &case.answers, self.later_answers()));
+        let timeout = self.options.connect_timeout.unwrap_or(suite.timeouts.connect);
+        let handshake = format!("{:?}", (server.era, &server.protocol_version, &case.answers, self.later_answers(), timeout));
         let key = StartKey { launch, url: binding.url.clone(), transport: binding.transport, handshake };
         let attempts = case.retries.most.saturating_add(1);
         match self.starts.begin(key, attempts).await {

@@ -21,7 +21,7 @@ pub(super) struct StartKey {
     pub(super) launch: Launch,
     pub(super) url: Option<String>,
     pub(super) transport: Transport,
-    /// What the handshake says: a server may fail at it.
+    /// What the handshake says, and how long it is waited for: a server may fail at it.
     pub(super) handshake: String,
 }
 
