@@ -11,7 +11,7 @@ use mcproof_analysis::messages::{MessageFlaw, result_flaws};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Called, Deadline, ListFailure, RawHttpRequest, RawHttpResponse, Reply, TaskEnd, Unanswered, WaitFor};
 use mcproof_protocol::{Revision, methods};
-use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameBody, FrameId};
+use mcproof_record::{AnswerKind, Diagnostic, Direction, Exchange, Frame, FrameBody, FrameId, Transcript};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -251,7 +251,7 @@ pub(in crate::run) fn answer(reply: Reply, is_call: bool) -> Answer {
     Answer { result: reply.answer.map_err(ErrorResponse::Rpc), payload, frame: Some(reply.frame), elapsed: reply.elapsed }
 }
 
-/// Whether large numbers of a response are those that the server sent: known where it came in one frame.
+/// Whether large numbers of a response are those that the server sent: known where it came in one frame, and for a list since it was read.
 pub(super) fn numbers(action: &Action, answer: &Answer, open: &Open) -> Numbers {
     let known = answer.payload.numbers;
     let is_of_one_frame = answer.payload.origin == Origin::Json && !matches!(action, Action::List(_));
@@ -264,6 +264,22 @@ pub(super) fn numbers(action: &Action, answer: &Answer, open: &Open) -> Numbers 
         }
         _ => known,
     }
+}
+
+/// The same for a list, whose pages came from the frame `begun` to the frame `last`.
+fn numbers_of_pages(value: &Value, begun: FrameId, last: FrameId, open: &Open) -> Numbers {
+    if !has_large_number(value) {
+        return Numbers::Exact;
+    }
+    let Transcript { frames, dropped } = open.tap.transcript_since(begun);
+    let is_rounded = |frame: &Frame| match &frame.body {
+        FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } | FrameBody::SseEvent { data: Some(bytes), .. } => {
+            frame.direction == Direction::FromServer && Numbers::of(&bytes.to_text()) == Numbers::Rounded
+        }
+        _ => false,
+    };
+    let are_kept = dropped == 0 && frames.iter().any(|frame| frame.id == last);
+    if are_kept && !frames.iter().any(is_rounded) { Numbers::Exact } else { Numbers::Rounded }
 }
 
 async fn as_it_stood(outcome: Result<Option<Reply>, CallFailure>, is_call: bool, open: &Open) -> Result<Option<Answer>, Diagnostic> {
@@ -335,6 +351,7 @@ async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<
         Listing::Resources => ("resources", "uri"),
         Listing::ResourceTemplates => ("resourceTemplates", "uriTemplate"),
     };
+    let begun = open.tap.mark();
     let listed = match open.session.list(method, key, deadline).await {
         Ok(listed) => listed,
         Err(ListFailure::Rpc { error, frame, .. }) => {
@@ -358,7 +375,10 @@ async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<
     }
     // Moved, not copied: a list may be as large as the bounds allow.
     let result = Value::Object(Map::from_iter([(key.to_owned(), Value::Array(listed.items))]));
-    Ok(Ok(Answer { result: Ok(result), payload: Payload::of(Value::Object(by_name)), frame: Some(listed.frame), elapsed: listed.elapsed }))
+    let value = Value::Object(by_name);
+    let numbers = numbers_of_pages(&value, begun, listed.frame, open);
+    let payload = Payload { numbers, ..Payload::of(value) };
+    Ok(Ok(Answer { result: Ok(result), payload, frame: Some(listed.frame), elapsed: listed.elapsed }))
 }
 
 /// What is wrong with a result, whatever the step expects: clients validate results and refuse such a one. What a step sends as it
