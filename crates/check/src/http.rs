@@ -104,8 +104,15 @@ async fn connections_in_the_way(explorer: &mut Explorer<'_>) -> Option<Reuse> {
         Beside::Served if had_stream => (BESIDE_STREAM, Some(&stream)),
         Beside::Served => {
             explorer.session().reuse_connections(Reuse::Kept);
-            explorer.http_in_row(KEPT_CONNECTION, [&notification, &notification]).await;
-            return explorer.was_last_silent(KEPT_CONNECTION).then_some(Reuse::Never);
+            // What happens once may be chance.
+            for _ in 0..2 {
+                let tried = explorer.probe_count();
+                explorer.http_in_row(KEPT_CONNECTION, [&notification, &notification]).await;
+                if explorer.probe_count() == tried || !explorer.was_last_silent(KEPT_CONNECTION) {
+                    return None;
+                }
+            }
+            return Some(Reuse::Never);
         }
         Beside::NotServed | Beside::NoneServed | Beside::Broken => return None,
     };
