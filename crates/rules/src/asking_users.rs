@@ -3,6 +3,7 @@
 
 use super::answers::{ServerMessage, gathered, messages};
 use super::calls::texts;
+use super::lifecycle::of_what_was_never_said;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::named;
@@ -142,7 +143,7 @@ fn completions_name_elicitations(all: &[&ConversationView<'_>]) -> Judgment {
     }
     match seen {
         0 => Judgment::NotApplicable("the server completed no elicitation".into()),
-        _ => Judgment::from_violations(violations),
+        _ => of_what_was_never_said(all, violations),
     }
 }
 
@@ -490,6 +491,20 @@ mod tests {
         check(&(call(2, "book") + &times(9, &sampled)), Err(endless));
         let grows = |id: u32| asked(id, "sampling/createMessage", &format!(r#"{{"messages":[{id}]}}"#), r#"{"role":"assistant"}"#);
         check(&(call(2, "book") + &times(9, &grows)), Ok("untestable"));
+    }
+
+    #[test]
+    fn an_elicitation_may_have_begun_in_what_was_not_kept() {
+        let text = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}
+            < {"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"a"}}"#;
+        let rule = find("elicitation-complete-has-known-id").unwrap();
+        let mut take = example::read(text, "stdio", "2025-11-25");
+        let judged = judge_one(rule, &[ConversationView::new(&take)], Strictness::Tolerant).judged;
+        assert!(matches!(judged, Judged::Broken { .. }), "{judged:?}");
+        take.transcript.dropped = 1;
+        let judged = judge_one(rule, &[ConversationView::new(&take)], Strictness::Tolerant).judged;
+        assert!(matches!(judged, Judged::Untestable { .. }), "{judged:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! Source: 2025-11-25, basic/utilities/tasks. The tasks of the extension are judged with fixtures.
 
 use super::answers::{gathered, messages};
+use super::lifecycle::of_what_was_never_said;
 use super::rule_definition::{
     AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions,
 };
@@ -378,7 +379,7 @@ fn pushed_tasks_are_known(all: &[&ConversationView<'_>]) -> Judgment {
     }
     match seen {
         0 => Judgment::NotApplicable("the server sent no status of a task unasked".into()),
-        _ => Judgment::from_violations(violations),
+        _ => of_what_was_never_said(all, violations),
     }
 }
 
