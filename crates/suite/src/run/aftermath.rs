@@ -7,7 +7,7 @@ use mcproof_client::{Closed, ProcessSignal, Session};
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{Aftermath, Blame, FrameBody, ServerState, Transcript};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// A server that was quick to answer before is not waited for much longer now.
@@ -74,13 +74,14 @@ async fn ask_again(work: &Work, name: &str, open: &Open) -> Aftermath {
     Aftermath { server: name.to_owned(), state, blame, message }
 }
 
-/// The step that told a server to end.
+/// The step that told a server to end: the last one, where several did.
 fn ended_by<'a>(work: &'a Work, name: &str, open: &Open) -> Option<&'a Step> {
+    let place = open.ended_by.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
     let case = work.case();
     let tells =
         |step: &&Step| matches!(step.action, Action::Signal(_) | Action::CloseStdin) && step.server.as_deref() == Some(server_of(name));
-    let mut steps = case.hooks.setup.iter().chain(&case.steps).flat_map(Step::leaves);
-    steps.find(tells).filter(|_| open.told_to_end.load(Ordering::Relaxed))
+    let steps = case.hooks.setup.iter().chain(&case.steps).flat_map(Step::leaves);
+    steps.filter(tells).find(|step| step.place == place)
 }
 
 async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, Blame, String) {

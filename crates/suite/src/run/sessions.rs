@@ -21,12 +21,12 @@ use mcproof_client::{
     server_url,
 };
 use mcproof_protocol::{Era, EraChoice};
-use mcproof_record::{CaseId, Diagnostic, Exchange, Frame, FrameId, SessionTranscript, Transcript};
+use mcproof_record::{CaseId, Diagnostic, Exchange, Frame, FrameId, Place, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
 /// A session that is open.
@@ -51,6 +51,8 @@ pub(super) struct Open {
     pub(super) injected_before: u64,
     /// A step has closed its stdin, or sent a signal.
     pub(super) told_to_end: AtomicBool,
+    /// The last step that did so while it was running.
+    pub(super) ended_by: Mutex<Option<Place>>,
     /// Its handshake, where cases before the one that uses it now have used it.
     pub(super) opening: Option<Arc<[Frame]>>,
     /// The first frame after its handshake.
@@ -421,6 +423,7 @@ impl<'a> Sessions<'a> {
             injector,
             injected_before: 0,
             told_to_end,
+            ended_by: Mutex::default(),
             opening: None,
             opened,
             begins: FrameId(0),

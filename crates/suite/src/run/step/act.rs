@@ -14,6 +14,7 @@ use mcproof_protocol::{Revision, methods};
 use mcproof_record::{AnswerKind, Diagnostic, Direction, Exchange, Frame, FrameBody, FrameId, Transcript};
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -135,12 +136,12 @@ async fn besides(
         }
         Action::Http(request) => over_http(request, open, scope, deadline).await.map(Some),
         Action::CloseStdin => {
-            tell_to_end(open)?;
+            tell_to_end(step, open)?;
             session.close_stdin();
             Ok(None)
         }
         Action::Signal(signal) => {
-            tell_to_end(open)?;
+            tell_to_end(step, open)?;
             session.signal(*signal);
             Ok(None)
         }
@@ -149,10 +150,14 @@ async fn besides(
 }
 
 /// From here on the server may end. An end before is none that the step has brought about.
-fn tell_to_end(open: &Open) -> Result<(), Diagnostic> {
+fn tell_to_end(step: &Step, open: &Open) -> Result<(), Diagnostic> {
     match (open.told_to_end.swap(true, Ordering::Relaxed), open.session.exit()) {
         (false, Some(exit)) => Err(Diagnostic::error("server-exited", format!("{exit}, before this step told it to end"))),
-        _ => Ok(()),
+        (true, Some(_)) => Ok(()),
+        (_, None) => {
+            *open.ended_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(step.place.clone());
+            Ok(())
+        }
     }
 }
 
