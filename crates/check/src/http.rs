@@ -80,28 +80,32 @@ pub(super) fn examine_connections<'e>(explorer: &'e mut Explorer<'_>, since: Fra
         explorer.check_options.budget.mark_connections_examined();
         // What still gets its response is not to leave its connection open.
         explorer.session().reuse_connections(Reuse::Never);
-        let reuse = connections_in_the_way(explorer).await;
+        let mut had_stream = false;
+        let reuse = connections_in_the_way(explorer, &mut had_stream).await;
         explorer.session().reuse_connections(reuse.unwrap_or_default());
-        if let Some(reuse) = reuse {
-            explorer.check_options.budget.limit_connections(reuse);
+        match reuse {
+            Some(reuse) => explorer.check_options.budget.limit_connections(reuse),
+            // The stream was not in the way, and what the server says unasked is to be heard.
+            None if had_stream && !explorer.is_over() => explorer.session().listen_again(),
+            None => {}
         }
     })
 }
 
-/// How connections may be used at most, if that is less than clients use them.
-async fn connections_in_the_way(explorer: &mut Explorer<'_>) -> Option<Reuse> {
+/// How connections may be used at most, if that is less than clients use them. `had_stream`: whether a stream of the session was closed for it.
+async fn connections_in_the_way(explorer: &mut Explorer<'_>, had_stream: &mut bool) -> Option<Reuse> {
     let http_requests = Questions::of_session(explorer);
     let (notification, stream) = (http_requests.notification(explorer), http_requests.stream());
     let mut beside = explorer.http_beside(BESIDE, None, &notification).await?;
-    let had_stream = beside == Beside::NoneServed && explorer.session().stop_listening();
+    *had_stream = beside == Beside::NoneServed && explorer.session().stop_listening();
     for _ in 0..NOTICES_CLOSED_STREAM {
-        if had_stream && beside == Beside::NoneServed {
+        if *had_stream && beside == Beside::NoneServed {
             beside = explorer.http_beside(BESIDE, None, &notification).await?;
         }
     }
     let (probe, stream) = match beside {
         Beside::ServedAfterClose => (BESIDE, None),
-        Beside::Served if had_stream => (BESIDE_STREAM, Some(&stream)),
+        Beside::Served if *had_stream => (BESIDE_STREAM, Some(&stream)),
         Beside::Served => {
             explorer.session().reuse_connections(Reuse::Kept);
             // What happens once may be chance.
@@ -123,7 +127,7 @@ async fn connections_in_the_way(explorer: &mut Explorer<'_>) -> Option<Reuse> {
             return None;
         }
     }
-    Some(if had_stream { Reuse::Alone } else { Reuse::Never })
+    Some(if *had_stream { Reuse::Alone } else { Reuse::Never })
 }
 
 fn has_unanswered_post(transcript: &Transcript, since: FrameId) -> bool {

@@ -229,6 +229,13 @@ impl Session {
         matches!(&self.wire.connection, Connection::Http(http) if http.stop_listening())
     }
 
+    /// Opens the stream again that [`Session::stop_listening`] has closed.
+    pub fn listen_again(&self) {
+        if let Connection::Http(http) = &self.wire.connection {
+            drop(http.listen(self.wire.headers()));
+        }
+    }
+
     /// Whether the server is reached over HTTP/2.
     pub fn speaks_http2(&self) -> bool {
         match &self.wire.connection {
