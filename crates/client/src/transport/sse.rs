@@ -127,7 +127,8 @@ impl SseConnection {
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         headers.extend(envelope.headers);
-        let (exchange, frame, prepared) = self.exchanger.prepare(Method::POST, &self.messages, &headers, envelope.body, envelope.repeat);
+        // Its response may be on the stream already, whatever became of the connection of the POST.
+        let (exchange, frame, prepared) = self.exchanger.prepare(Method::POST, &self.messages, &headers, envelope.body, Repeat::Never);
         let (exchanger, inbox) = (Arc::clone(&self.exchanger), Arc::clone(&self.inbox));
         let mut posts = self.posts.lock().unwrap_or_else(PoisonError::into_inner);
         while posts.try_join_next().is_some() {}
