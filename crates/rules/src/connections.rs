@@ -379,10 +379,12 @@ fn closed_when_reused(conversation: &ConversationView<'_>) -> Option<Vec<FrameId
             _ => None,
         });
         let (end, before) = ended.max_by_key(|(end, _)| *end)?;
+        // Another request may have taken the connection.
+        let is_next = !conversation.exchanges.values().any(|other| other.request.id > end && other.request.id < again.request.id);
         let is_soon = conversation.elapsed(end, again.request.id)? < SOON;
         let is_unsaid = before.status().is_some_and(is_success) && !says_close(before);
         let frames = before.heads().into_iter().chain([again.request.id]).chain(again.end.map(|(frame, _)| frame.id));
-        (is_soon && is_unsaid).then(|| frames.collect())
+        (is_next && is_soon && is_unsaid).then(|| frames.collect())
     })
 }
 
@@ -659,21 +661,22 @@ mod tests {
 
     #[test]
     fn a_request_that_had_to_be_sent_again_shows_that_a_connection_was_closed() {
-        let check = |first: &str, pause: u64, is_broken: bool| {
+        let check = |first: &str, pause: u64, between: &str, is_broken: bool| {
             let broken = format!("! broken connection closed before message completed{SENT_AGAIN}");
             let text = format!(
                 "@ kept-connection\n> POST /mcp\n< 202\n! ended\n> POST /mcp\n< 202\n! ended\n@ list\n> POST /mcp\n< {first}\n! ended\n\
-                 ~ {pause}\n> POST /mcp\n{broken}\n> POST /mcp\n< 200\n! ended"
+                 ~ {pause}\n{between}> POST /mcp\n{broken}\n> POST /mcp\n< 200\n! ended"
             );
             let judged = connection_is_kept(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
             assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{text} {judged:?}");
             assert!(is_broken || judged == Judgment::Pass, "{text} {judged:?}");
         };
-        check("200", 0, true);
-        check("200 connection: close", 0, false);
-        check("400", 0, false);
+        check("200", 0, "", true);
+        check("200 connection: close", 0, "", false);
+        check("400", 0, "", false);
+        check("200", 0, "> GET /mcp\n< 200 content-type: text/event-stream\n", false);
         // Nobody used it for a while.
-        check("200", 5000, false);
+        check("200", 5000, "", false);
     }
 
     #[test]
