@@ -83,6 +83,11 @@ impl JsonPath {
         }
     }
 
+    /// Whether it is `$`.
+    pub(super) fn is_whole_payload(&self) -> bool {
+        self.root == Root::Payload && self.written == "$"
+    }
+
     fn advice(&self, name: &str, root: &Value) -> Option<String> {
         let Value::Object(members) = root else {
             let kind = if root.is_array() { "a list" } else { "no object" };

@@ -2,7 +2,7 @@
 //! `/order (\d+)/`, `result.content[1].text /order (\d+)/`.
 
 use super::text::Pattern;
-use super::{JsonPath, PathError, Payload};
+use super::{JsonPath, Origin, PathError, Payload};
 use crate::document::Node;
 use crate::source::Source;
 use mcproof_record::Diagnostic;
@@ -50,8 +50,12 @@ impl Selector {
         let value = self.path.select(payload, result)?;
         let Some(pattern) = &self.part else { return Ok(value.clone()) };
         let wrong = |message: String| PathError { message, hint: None };
-        let text =
-            value.as_str().ok_or_else(|| wrong(format!("what is at `{}` is no text, in which a pattern could find a part", self.path)))?;
+        // The text as it came, where it happens to be JSON.
+        let raw = payload.text.as_deref().filter(|_| payload.origin == Origin::Text && self.path.is_whole_payload());
+        let text = value
+            .as_str()
+            .or(raw)
+            .ok_or_else(|| wrong(format!("what is at `{}` is no text, in which a pattern could find a part", self.path)))?;
         let scope = Map::new();
         let regex = pattern.regex(&scope).map_err(wrong)?;
         let found = regex.captures(text).ok_or_else(|| wrong(format!("nothing in the text matches {}", pattern.describe(&scope))))?;
@@ -107,6 +111,19 @@ mod tests {
         check(json!({ "said": 12 }), "said", Ok(json!(12)));
         check(json!("x"), "result.content[1].text /http://a/(\\S+)/", Ok(json!("b?c=1")));
         check(json!({ "a /b": 1 }), "a /b", Ok(json!(1)));
+    }
+
+    #[test]
+    fn a_text_that_is_json_has_parts_as_well() {
+        let check = |text: &str, written: &str, expected: Result<Value, &str>| {
+            let result = json!({ "content": [{ "type": "text", "text": text }] });
+            let found = compile(written).unwrap().select(&Payload::from_call_result(&result), &result);
+            assert_eq!(found.map_err(|error| error.message), expected.map_err(str::to_owned), "{text} {written}");
+        };
+        check("8037", "/^(\\d\\d)/", Ok(json!("80")));
+        check("{\"id\": 12}", "/\"id\": (?<number>\\d+)/", Ok(json!(12)));
+        check("\"order 9\"", "/^order (\\d)/", Ok(json!("9")));
+        check("{\"id\": 12}", "id /1/", Err("what is at `id` is no text, in which a pattern could find a part"));
     }
 
     #[test]
