@@ -28,7 +28,7 @@ impl Matcher {
             Test::Members { members, .. } => members.iter().any(|(name, _)| name == member),
             Test::Every(tests) | Test::OneOf(tests) => tests.iter().any(|test| test.speaks_of(member)),
             Test::Not(unwanted) => unwanted.speaks_of(member),
-            Test::Schema { schema, .. } => schema.get("properties").is_some_and(|properties| properties.get(member).is_some()),
+            Test::Schema { schema, .. } => names(schema, member),
             // Of all of them.
             Test::Equals(_) => true,
             _ => false,
@@ -38,6 +38,16 @@ impl Matcher {
     /// Whether it is a list without more to it: what has to come, in this order.
     pub fn is_sequence(&self) -> bool {
         matches!(&self.test, Test::Elements(elements) if !elements.is_empty())
+    }
+}
+
+/// Whether a schema names a member in any of its parts: as a key, or as a text such as those in `required`.
+fn names(schema: &Value, member: &str) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(key, part)| key == member || names(part, member)),
+        Value::Array(parts) => parts.iter().any(|part| names(part, member)),
+        Value::String(text) => text == member,
+        _ => false,
     }
 }
 
@@ -236,5 +246,21 @@ impl TypeName {
             Self::Object => "an object",
             Self::Null => "null",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_schema_names_members_in_all_of_its_parts() {
+        let check = |schema: Value, expected: bool| assert_eq!(names(&schema, "code"), expected, "{schema}");
+        check(json!({ "properties": { "code": { "const": 3 } } }), true);
+        check(json!({ "required": ["code"] }), true);
+        check(json!({ "allOf": [{ "properties": { "code": { "minimum": 1 } } }] }), true);
+        check(json!({ "properties": { "stdout": { "const": "the code" } } }), false);
+        check(json!(true), false);
     }
 }
