@@ -92,7 +92,7 @@ pub(super) fn examine_connections<'e>(explorer: &'e mut Explorer<'_>, since: Fra
     })
 }
 
-/// How connections may be used at most, if that is less than clients use them. `had_stream`: whether a stream of the session was closed for it.
+/// How connections may be used at most, if that is less than clients use them. `had_stream` is set if a stream was closed to find it out.
 async fn connections_in_the_way(explorer: &mut Explorer<'_>, had_stream: &mut bool) -> Option<Reuse> {
     let http_requests = Questions::of_session(explorer);
     let (notification, stream) = (http_requests.notification(explorer), http_requests.stream());

@@ -332,7 +332,7 @@ pub(super) const REFUSES_ACCESS: &str = "the server refuses access with status 4
 pub(super) const NOT_ALL_KEPT: &str = "the server sent more than is kept of a conversation";
 pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not be read";
 
-/// What breaks a rule because the server never said something before, in any conversation: known only where all of them are kept and read.
+/// What breaks a rule because the server never said something, in any conversation: known only where all of them are kept and read.
 pub(super) fn of_what_was_never_said(all: &[&ConversationView<'_>], violations: Vec<Violation>) -> Judgment {
     let is_whole = |one: &&ConversationView<'_>| one.conversation.transcript.dropped == 0 && one.unread.is_none();
     match violations.is_empty() || all.iter().all(is_whole) {

@@ -256,7 +256,7 @@ pub(in crate::run) fn answer(reply: Reply, is_call: bool) -> Answer {
     Answer { result: reply.answer.map_err(ErrorResponse::Rpc), payload, frame: Some(reply.frame), elapsed: reply.elapsed }
 }
 
-/// Whether large numbers of a response are those that the server sent: known where it came in one frame, and for a list since it was read.
+/// Whether large numbers of a response are those that the server sent: known where it came in one frame, and of lists before.
 pub(super) fn numbers(action: &Action, answer: &Answer, open: &Open) -> Numbers {
     let known = answer.payload.numbers;
     let is_of_one_frame = answer.payload.origin == Origin::Json && !matches!(action, Action::List(_));
