@@ -223,7 +223,7 @@ impl<B: RequestBody> Pool<B> {
     /// Sends a request and gives the head of its response.
     ///
     /// A request on a kept connection that the server has closed meanwhile was never sent, so it goes out on another;
-    /// nothing is ever sent twice.
+    /// nothing is sent twice here.
     ///
     /// # Errors
     /// A readable sentence: refused, reset, not trusted, or what of the response was no HTTP.

@@ -24,7 +24,7 @@ use mcproof_client::{Answers, AskedLog, Deadline};
 use mcproof_record::{Diagnostic, Exchange, FrameId, Severity};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A step that was run.
 pub(super) struct StepRun {
@@ -119,6 +119,8 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
             let mut attempts: Vec<Attempt> = Vec::new();
             for n in 1..=*times {
                 let (scope, since) = (counted(scope, n), newest(step, open));
+                // What comes late is in the list of the next run.
+                let waiting = if n < *times { Waiting { settle: Duration::ZERO, ..waiting } } else { waiting };
                 let mut attempt = attempt(step, open, &scope, deadline, policy).await;
                 // What did not come is not waited for as often.
                 let are_flawless = attempts.iter().chain([&attempt]).all(|attempt| attempt.diagnostics.is_empty());
