@@ -23,7 +23,7 @@ const MOST_OPENING: usize = 16;
 const MOST_NEW: usize = 300;
 /// Clients of a session that are judged; of more, the first ones are forgotten.
 const MOST_CLIENTS: usize = 64;
-/// Findings of a session that are told.
+/// Findings of a session that are marked, each of them once.
 const MOST_FOUND: usize = 50;
 /// What comes at once is judged together: until nothing came for so long, or so much time has passed.
 const QUIET: Duration = Duration::from_millis(100);
@@ -51,8 +51,9 @@ enum Seen {
 }
 
 impl LiveJudge {
-    /// `tell` has each finding, as a mark of the trace, with what to do about it. `None` where there is no thread left.
-    pub(super) fn start(transport: String, tell: impl Fn(Mark, &Finding) + Send + 'static) -> Option<Self> {
+    /// `tell` has what is new in a session, as a mark of the trace, and with what to do about it if no session had it before. `None` where
+    /// there is no thread left.
+    pub(super) fn start(transport: String, tell: impl Fn(Mark, Option<&Finding>) + Send + 'static) -> Option<Self> {
         let (queue, seen) = sync_channel(QUEUE);
         let thread = thread::Builder::new().name("judge".into()).spawn(move || judge_all(&seen, &transport, &tell)).ok()?;
         Some(Self { queue, thread })
@@ -94,7 +95,7 @@ fn length(frame: &Frame) -> Option<usize> {
     }
 }
 
-fn judge_all(seen: &Receiver<Seen>, transport: &str, tell: &dyn Fn(Mark, &Finding)) {
+fn judge_all(seen: &Receiver<Seen>, transport: &str, tell: &dyn Fn(Mark, Option<&Finding>)) {
     let mut sessions: BTreeMap<SessionKey, Watched> = BTreeMap::new();
     let (mut told, mut over) = (Told::new(), None);
     while over.is_none()
@@ -111,11 +112,10 @@ fn judge_all(seen: &Receiver<Seen>, transport: &str, tell: &dyn Fn(Mark, &Findin
         }
         for (session, watched) in &mut sessions {
             for (rule, finding, at) in watched.judge(transport) {
-                if told.insert((rule.clone(), finding.message.clone())) {
-                    let frame = finding.frames.iter().max().copied();
-                    let body = MarkBody::Finding { rule, severity: finding.severity, message: finding.message.clone(), frame };
-                    tell(Mark { session: *session, at, body }, &finding);
-                }
+                let is_new = told.insert((rule.clone(), finding.message.clone()));
+                let frame = finding.frames.iter().max().copied();
+                let body = MarkBody::Finding { rule, severity: finding.severity, message: finding.message.clone(), frame };
+                tell(Mark { session: *session, at, body }, is_new.then_some(&finding));
             }
         }
     }
@@ -132,7 +132,8 @@ struct Watched {
     parts: BTreeMap<usize, Part>,
     /// What comes after a fault may follow from it, and what could not be read cannot be judged.
     is_disturbed: bool,
-    found: usize,
+    /// What was found, so that what repeats is marked once, and hides nothing else.
+    marked: Told,
 }
 
 impl Watched {
@@ -143,7 +144,7 @@ impl Watched {
         if let FrameBody::Note { text } = &frame.body {
             self.is_disturbed |= text.starts_with(UNREAD_NOTE) || (text.starts_with(FAULT_NOTE) && !text.starts_with(DELAY_NOTE));
         }
-        if self.is_disturbed || self.found >= MOST_FOUND {
+        if self.is_disturbed || self.marked.len() >= MOST_FOUND {
             return self.parts.clear();
         }
         for (client, frame) in self.clients.feed(frame) {
@@ -154,9 +155,10 @@ impl Watched {
         }
     }
 
+    /// What was not found before.
     fn judge(&mut self, transport: &str) -> Vec<(String, Finding, Duration)> {
-        let found: Vec<_> = self.parts.values_mut().filter_map(|part| part.judge(transport)).flatten().collect();
-        self.found += found.len();
+        let mut found: Vec<_> = self.parts.values_mut().filter_map(|part| part.judge(transport)).flatten().collect();
+        found.retain(|(rule, finding, _)| self.marked.insert((rule.clone(), finding.message.clone())));
         found
     }
 }
@@ -241,20 +243,44 @@ mod tests {
         }
     }
 
-    /// The rules that lines over stdio break: from the client where they begin with `>`.
+    /// A line over stdio: from the client if it begins with `>`.
+    fn line_of(id: u64, text: &str) -> Frame {
+        let (direction, text) = text.strip_prefix('>').map_or((Direction::FromServer, text), |text| (Direction::ToServer, text));
+        line(id, direction, text)
+    }
+
+    fn sent(id: u32, method: &str, params: Value) -> String {
+        format!(">{}", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+    }
+
+    fn got(id: u32, result: Value) -> String {
+        json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()
+    }
+
+    fn opening() -> [String; 3] {
+        let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+        let server =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "1" } });
+        let initialized = format!(">{}", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        [sent(0, "initialize", client), got(0, server), initialized]
+    }
+
+    fn list(tool: Value) -> [String; 2] {
+        [sent(1, "tools/list", json!({})), got(1, json!({ "tools": [tool] }))]
+    }
+
+    /// The rules that lines break.
     fn broken(lines: &[String]) -> Vec<String> {
         let found = Arc::new(Mutex::new(Vec::new()));
         let telling = Arc::clone(&found);
-        let tell = move |mark: Mark, _: &Finding| {
+        let tell = move |mark: Mark, _: Option<&Finding>| {
             let MarkBody::Finding { rule, .. } = mark.body else { panic!("{mark:?}") };
             telling.lock().unwrap().push(rule);
         };
         let judge = LiveJudge::start("stdio".into(), tell).unwrap();
         let watch = judge.watcher(SessionKey(1));
         for (id, text) in (0..).zip(lines) {
-            let (direction, text) =
-                text.strip_prefix('>').map_or((Direction::FromServer, text.as_str()), |text| (Direction::ToServer, text));
-            watch(&line(id, direction, text));
+            watch(&line_of(id, text));
         }
         let told = judge.finish();
         let found = found.lock().unwrap().clone();
@@ -264,16 +290,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_once_and_what_is_right_is_not() {
-        let sent = |id: u32, method: &str, params: Value| {
-            format!(">{}", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
-        };
-        let got = |id: u32, result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
-        let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
-        let server =
-            json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "1" } });
-        let initialized = format!(">{}", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        let opening = [sent(0, "initialize", client), got(0, server), initialized];
-        let list = |tool: Value| [sent(1, "tools/list", json!({})), got(1, json!({ "tools": [tool] }))];
+        let opening = opening();
         let good = list(json!({ "name": "t", "inputSchema": { "type": "object" } }));
         assert_eq!(broken(&[&opening[..], &good].concat()), [""; 0]);
         let stray = ["listening".to_owned()];
@@ -282,5 +299,22 @@ mod tests {
         // A request that waits is no finding, and without a handshake nothing is.
         assert_eq!(broken(&[&opening[..], &good[..1]].concat()), [""; 0]);
         assert_eq!(broken(&stray), [""; 0]);
+    }
+
+    #[test]
+    fn a_finding_that_repeats_is_marked_once_in_a_session_and_hides_no_other() {
+        let mut ids = 0..;
+        let mut judged = |watched: &mut Watched, lines: &[String]| -> Vec<String> {
+            for (id, text) in ids.by_ref().zip(lines) {
+                watched.take(line_of(id, text), false);
+            }
+            watched.judge("stdio").into_iter().map(|(rule, _, _)| rule).collect()
+        };
+        for mut watched in [Watched::default(), Watched::default()] {
+            judged(&mut watched, &opening());
+            let strays: Vec<String> = (0..2 * MOST_FOUND).flat_map(|_| judged(&mut watched, &["listening".to_owned()])).collect();
+            assert_eq!(strays, ["stdio-only-messages-on-stdout"]);
+            assert_eq!(judged(&mut watched, &list(json!({ "name": "t" }))), ["message-matches-schema"]);
+        }
     }
 }

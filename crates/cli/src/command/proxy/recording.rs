@@ -102,8 +102,8 @@ impl Recording {
         let what = SessionInfo { server, transport: recorded.transport.clone(), ..recorded.started.clone() };
         let (bounds, fail_on) = (recorded.bounds, recorded.fail_on);
         let writer = trace.as_ref().map(|(writer, _)| writer.clone());
-        let tell = move |mark: Mark, finding: &Finding| {
-            if let (true, MarkBody::Finding { rule, .. }) = (fail_on != FailOn::Never, &mark.body) {
+        let tell = move |mark: Mark, new: Option<&Finding>| {
+            if let (true, Some(finding), MarkBody::Finding { rule, .. }) = (fail_on != FailOn::Never, new, &mark.body) {
                 judgment::tell_finding(rule, finding);
             }
             if let Some(writer) = &writer {
