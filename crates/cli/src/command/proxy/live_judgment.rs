@@ -11,16 +11,17 @@ use mcproof_trace::calls::{CallKind, CallTracker};
 use mcproof_trace::{Mark, MarkBody, SessionKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Frames that may wait. Of more, and of larger ones, nothing is judged here: memory is bounded, and nobody waits for a rule.
 const QUEUE: usize = 64;
-const LARGEST: usize = 1 << 20;
-/// Frames of a client that are kept from its start, with its handshake, and of the newest ones.
+const LARGEST: usize = 256 << 10;
+/// Frames of a client that are kept from its start, with its handshake, and of the newest ones, with the bytes of these.
 const MOST_OPENING: usize = 16;
 const MOST_NEW: usize = 300;
+const MOST_BYTES: usize = 8 << 20;
 /// Clients of a session that are judged; of more, the first ones are forgotten.
 const MOST_CLIENTS: usize = 64;
 /// Findings of a session that are marked, each of them once.
@@ -28,8 +29,9 @@ const MOST_FOUND: usize = 50;
 /// What comes at once is judged together: until nothing came for so long, or so much time has passed.
 const QUIET: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_millis(500);
-/// What the last judgment may take.
+/// What the last judgment may take, and how often it is asked for while the queue is full.
 const LAST: Duration = Duration::from_secs(2);
+const ASK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Rules with what they said.
 pub(super) type Told = BTreeSet<(String, String)>;
@@ -75,10 +77,16 @@ impl LiveJudge {
     /// Judges what is left, and gives all that was told.
     pub(super) fn finish(self) -> Told {
         let (over, done) = sync_channel(1);
-        if self.queue.send(Seen::Over(over)).is_err() {
-            return Told::new();
+        let (began, mut asked) = (Instant::now(), Seen::Over(over));
+        // Whoever prints a finding may be held up for as long as nobody reads it.
+        while let Err(refused) = self.queue.try_send(asked) {
+            match refused {
+                TrySendError::Full(again) if began.elapsed() < LAST => asked = again,
+                _ => return Told::new(),
+            }
+            thread::sleep(ASK_AGAIN);
         }
-        let Ok(told) = done.recv_timeout(LAST) else { return Told::new() };
+        let Ok(told) = done.recv_timeout(LAST.saturating_sub(began.elapsed())) else { return Told::new() };
         // It has nothing more to do.
         drop(self.thread.join());
         told
@@ -139,7 +147,7 @@ struct Watched {
 impl Watched {
     fn take(&mut self, frame: Frame, follows_gap: bool) {
         if follows_gap {
-            self.parts.values_mut().for_each(|part| part.newest.clear());
+            self.parts.values_mut().for_each(Part::forget);
         }
         if let FrameBody::Note { text } = &frame.body {
             self.is_disturbed |= text.starts_with(UNREAD_NOTE) || (text.starts_with(FAULT_NOTE) && !text.starts_with(DELAY_NOTE));
@@ -170,6 +178,8 @@ struct Part {
     opening: Vec<Frame>,
     /// Since the oldest request without a response.
     newest: Vec<Frame>,
+    /// Of the newest ones.
+    bytes: usize,
     /// The first frame that was not judged.
     since: u64,
     /// The last one that came.
@@ -183,8 +193,19 @@ impl Part {
     fn take(&mut self, frame: Frame) {
         self.tracker.feed(SESSION, &frame);
         self.last = frame.id.0;
-        let place = if self.opening.len() < MOST_OPENING { &mut self.opening } else { &mut self.newest };
-        place.push(frame);
+        if self.opening.len() < MOST_OPENING {
+            return self.opening.push(frame);
+        }
+        self.bytes += length(&frame).unwrap_or_default();
+        self.newest.push(frame);
+        if self.bytes > MOST_BYTES {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.newest.clear();
+        self.bytes = 0;
     }
 
     /// What is wrong with the newest frames; nothing before the handshake.
@@ -214,8 +235,9 @@ impl Part {
         let requests = self.tracker.all_open().filter(|call| call.kind == CallKind::Request);
         let oldest = requests.filter_map(|call| call.frames.first().copied()).min();
         self.newest.retain(|frame| oldest.is_some_and(|oldest| frame.id >= oldest));
+        self.bytes = self.newest.iter().filter_map(length).sum();
         if self.newest.len() > MOST_NEW {
-            self.newest.clear();
+            self.forget();
         }
         let frames = &conversation.transcript.frames;
         let timed = |(rule, finding): (String, Finding)| {
@@ -315,6 +337,17 @@ mod tests {
             let strays: Vec<String> = (0..2 * MOST_FOUND).flat_map(|_| judged(&mut watched, &["listening".to_owned()])).collect();
             assert_eq!(strays, ["stdio-only-messages-on-stdout"]);
             assert_eq!(judged(&mut watched, &list(json!({ "name": "t" }))), ["message-matches-schema"]);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_of_a_client_has_a_bound_in_bytes() {
+        let mut part = Part::default();
+        let text = " ".repeat(LARGEST);
+        for id in 0..200 {
+            part.take(line(id, Direction::FromServer, &text));
+            assert!(part.bytes <= MOST_BYTES);
+            assert_eq!(part.bytes, part.newest.iter().filter_map(length).sum::<usize>());
         }
     }
 }
