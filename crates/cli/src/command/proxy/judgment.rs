@@ -3,6 +3,9 @@
 use super::live_judgment::Told;
 use crate::exit::Exit;
 use crate::{output, settings};
+use mcproof_analysis::read_json;
+use mcproof_analysis::stdout_lines::is_blank;
+use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::{DELAY_NOTE, FAULT_NOTE};
 use mcproof_record::clients::frames_of_clients;
 use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Judged, Opened, Severity, Transcript};
@@ -26,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Findings that are printed.
 const MOST_SHOWN: usize = 20;
+/// Lines on stdout that are printed where there is no session.
+const MOST_LINES: usize = 5;
 
 /// `told` was printed when it happened.
 pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn, told: &Told) -> Exit {
@@ -49,6 +54,7 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
     let unjudged: Vec<String> = clients.iter().filter_map(Client::unjudged).collect();
     let conversations: Vec<Conversation> = clients.into_iter().filter_map(|client| client.conversation).collect();
     if conversations.is_empty() {
+        transcripts.iter().flat_map(|transcript| &transcript.frames).filter_map(stray_line).take(MOST_LINES).for_each(|line| tell(&line));
         return inconclusive("no client completed a handshake");
     }
     let all = rules::select(&[], &[]).unwrap_or_default();
@@ -107,6 +113,14 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
 pub(super) fn tell_finding(rule: &str, finding: &Finding) {
     let new = if finding.severity == Severity::Error { Diagnostic::error } else { Diagnostic::warning };
     tell(&new(rule, finding.message.clone()).hint(format!("{}; see `mcproof explain {rule}`", finding.remedy)));
+}
+
+/// What a server wrote to stdout in the place of a message: of a server that greets there, and then waits, nothing else is known.
+fn stray_line(frame: &Frame) -> Option<Diagnostic> {
+    let FrameBody::Line { bytes, .. } = &frame.body else { return None };
+    let is_stray = frame.direction == Direction::FromServer && !is_blank(bytes.as_bytes()) && read_json(bytes.as_bytes()).is_err();
+    let message = || format!("a line on stdout is not a message: `{}`", excerpt(bytes.as_bytes()));
+    is_stray.then(|| Diagnostic::error("stdio-only-messages-on-stdout", message()).hint("write logs to stderr"))
 }
 
 fn tell(diagnostic: &Diagnostic) {
