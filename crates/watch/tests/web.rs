@@ -428,6 +428,10 @@ fn a_token_opens_the_dashboard_until_it_is_left() {
     ] {
         assert_eq!(send(seal, &more).status, 403, "{seal} {more:?}");
     }
+    // Whoever looked at it before it became more severe has not acknowledged what it is.
+    let raised = "INSERT INTO incident_event (incident, at, kind, text) VALUES ('incident-1', 2, 'raised', 'from notify to page')";
+    dashboard.runtime.block_on(dashboard.data.run(raised));
+    assert_eq!(send(&format!("{}&seen=1", page.seal()), &[]).status, 409);
     assert_eq!(dashboard.runtime.block_on(dashboard.data.text("SELECT acknowledged_by FROM incident WHERE id = 'incident-1'")), None);
     assert_eq!(send(page.seal(), &[("Origin", &dashboard.url(""))]).status, 303);
     let by = dashboard.runtime.block_on(dashboard.data.text("SELECT acknowledged_by FROM incident WHERE id = 'incident-1'"));
@@ -1312,7 +1316,7 @@ fn who_acknowledges_in_pagerduty_or_slack_acknowledges_here_and_nobody_else_can(
 
 #[test]
 fn who_acknowledges_late_what_an_incident_was_before_does_not_acknowledge_what_it_is() {
-    const CHANGED: &str = "it has changed since: acknowledge it as it is now";
+    const CHANGED: &str = "it has changed since: look at it, and acknowledge it as it is now";
     on_both(with_hooks, |dashboard| {
         let then = |minutes: i64| Moment(NOW.0 - minutes * 60_000);
         let page = |id: &str, minutes: i64| {

@@ -18,6 +18,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What whoever decides something is told.
 pub(super) const UNSTORED: &str = "kept in memory until the database accepts it; lost if the monitor ends before";
 
+/// What whoever acknowledges something is told that has become something else since they have looked at it.
+pub(super) const HAS_CHANGED: &str = "it has changed since: look at it, and acknowledge it as it is now";
+
 /// What is wanted in the moment in which a database fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Decision<'a> {
@@ -122,6 +125,12 @@ impl State {
             sleep(LOOK).await;
         }
         Err(failure)
+    }
+
+    /// Whether an incident is still to be acknowledged.
+    pub(super) async fn is_waiting(&self, incident: &str) -> bool {
+        let found = self.incident(incident).await.ok().flatten();
+        found.is_some_and(|found| found.resolved.is_none() && found.acknowledged.is_none())
     }
 
     async fn decide_in_memory(&self, memory: &Store, decision: Decision<'_>) -> Result<Decided, StoreFailure> {

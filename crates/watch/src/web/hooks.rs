@@ -1,7 +1,7 @@
 //! Where services tell us that somebody has acknowledged: PagerDuty by a webhook, Slack by a button. Each call is signed by the service
 //! with a secret of its channel, is new, and is taken once. What they do stands in the audit log like everything else that people do.
 
-use super::decisions::Decision;
+use super::decisions::{Decision, HAS_CHANGED};
 use super::{Peer, State};
 use crate::channel::ACKNOWLEDGE;
 use crate::config::{ChannelSpec, Secret};
@@ -120,8 +120,8 @@ async fn acknowledge(
     let is_new = state.decide(Decision::Acknowledge { incident, who: &who_there, seen }).await?.is_done;
     let refusal = if is_new {
         None
-    } else if is_waiting(state, incident).await {
-        Some("it has changed since: acknowledge it as it is now")
+    } else if state.is_waiting(incident).await {
+        Some(HAS_CHANGED)
     } else {
         Some("it is resolved or already acknowledged")
     };
@@ -129,12 +129,6 @@ async fn acknowledge(
     // That somebody tried is written down already.
     let _ = state.decide(Decision::WriteOutcome { entry, event, outcome: &outcome }).await;
     Ok(refusal)
-}
-
-/// Whether an incident is still to be acknowledged.
-async fn is_waiting(state: &State, incident: &str) -> bool {
-    let found = state.incident(incident).await.ok().flatten();
-    found.is_some_and(|found| found.resolved.is_none() && found.acknowledged.is_none())
 }
 
 /// A webhook of V3. While a secret is replaced there are several signatures of which one is right.

@@ -6,7 +6,7 @@ use super::{Chrome, Fault, html};
 use crate::moment::Moment;
 use crate::store::read::{Delivery, EventRow, IncidentRow, Place, Which};
 use crate::web::State;
-use crate::web::decisions::{Decision, UNSTORED};
+use crate::web::decisions::{Decision, HAS_CHANGED, UNSTORED};
 use crate::web::guard::Identity;
 use crate::web::known::UNREAD_INCIDENT;
 use crate::web::shown::{self, Html, Mark};
@@ -242,7 +242,10 @@ pub(in crate::web) async fn acknowledge(
     let id = incident.id;
     // When the page was made that the button stands on.
     let seen = url::form_urlencoded::parse(&body).find(|(name, _)| name == "seen").and_then(|(_, value)| value.parse::<i64>().ok());
-    state.decide(Decision::Acknowledge { incident: &id, who: &identity.name, seen: seen.map(Moment) }).await?;
+    let decided = state.decide(Decision::Acknowledge { incident: &id, who: &identity.name, seen: seen.map(Moment) }).await?;
+    if !decided.is_done && state.is_waiting(&id).await {
+        return Err(Fault::Refused(StatusCode::CONFLICT, HAS_CHANGED.to_owned()));
+    }
     let _ = state.bell.send(incident.subject);
     Ok(Redirect::to(&format!("/incidents/{}", shown::segment(&id))))
 }
