@@ -48,6 +48,8 @@ pub enum News {
     Sent(Vec<Sent>),
     /// Everything is in the database.
     Ended,
+    /// The write-ahead log of the database was damaged when it was opened in the end: what was written last, before all this, is lost.
+    LostLog,
     /// The process ends, and the database takes nothing, for this reason: what was found out and decided is lost.
     Lost(String),
 }
@@ -76,9 +78,13 @@ impl Standby {
                     Ok((memory, knows_states)) => {
                         current.replace(Some((memory.clone(), knows_states)));
                         worker_health.stand_in_with(memory.clone());
+                        let has_lost_log = self.monitor.store.has_lost_log();
                         self.stand_in(&memory, knows_states, clock, &tell).await;
                         current.replace(None);
                         tell(News::Ended);
+                        if !has_lost_log && self.monitor.store.has_lost_log() {
+                            tell(News::LostLog);
+                        }
                     }
                     Err(_) => worker_health.recovered(),
                 }

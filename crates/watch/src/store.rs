@@ -78,7 +78,7 @@ pub struct Store {
     /// Nothing is read or written before.
     is_admitted: Arc<AtomicBool>,
     /// Of SQLite: what was written last is lost.
-    is_log_lost: bool,
+    is_log_lost: Arc<AtomicBool>,
     /// Targets that only other processes know.
     left_alone: Arc<RwLock<Arc<Vec<String>>>>,
     /// When this process read its file, in milliseconds: what is known of processes that vanished before that does not count.
@@ -224,7 +224,7 @@ impl Store {
         let dialect = Dialect::of_address(address)?;
         let options = dialect.options(address)?;
         let is_admitted = Arc::new(AtomicBool::new(true));
-        let is_log_lost = dialect == Dialect::Sqlite && has_damaged_log(&dialect.address(address));
+        let is_log_lost = Arc::new(AtomicBool::new(dialect.has_damaged_log(address)));
         if dialect == Dialect::Sqlite {
             make_private(&dialect.address(address))?;
             // A pool tries again, and only says in the end that it took too long.
@@ -269,6 +269,8 @@ impl Store {
         if self.is_open() {
             return Ok(());
         }
+        // It is no longer there once it was opened, also if that fails in the end.
+        self.is_log_lost.fetch_or(self.dialect.has_damaged_log(address), Ordering::Relaxed);
         let opened = Self::open(address).await?;
         opened.writer.close().await;
         opened.pool.close().await;
@@ -284,7 +286,7 @@ impl Store {
 
     fn of_pools(dialect: Dialect, pool: AnyPool, writer: AnyPool, is_admitted: Arc<AtomicBool>) -> Self {
         let (days, file, left_alone, kept_since) = (Arc::default(), Arc::default(), Arc::default(), processes::never());
-        let (fence, is_log_lost, anchor) = (Fence::Up, false, None);
+        let (fence, is_log_lost, anchor) = (Fence::Up, Arc::default(), None);
         Self { pool, writer, dialect, fence, days, file, is_admitted, is_log_lost, left_alone, kept_since, anchor }
     }
 
@@ -303,7 +305,7 @@ impl Store {
 
     /// Whether the write-ahead log of the file was damaged when it was opened: SQLite then goes on with what the file has, and says nothing.
     pub fn has_lost_log(&self) -> bool {
-        self.is_log_lost
+        self.is_log_lost.load(Ordering::Relaxed)
     }
 
     /// Whether it stands in for a database that others write, too.
@@ -374,6 +376,11 @@ impl Dialect {
             Self::Sqlite if !address.contains('?') => format!("{address}?mode=rwc"),
             _ => address.to_owned(),
         }
+    }
+
+    /// Whether SQLite would lose what was written last when it opens this.
+    fn has_damaged_log(self, address: &str) -> bool {
+        self == Self::Sqlite && has_damaged_log(&self.address(address))
     }
 
     /// SQLite has one writer at a time whatever we do.
@@ -500,6 +507,23 @@ mod tests {
         std::fs::set_permissions(folder.path().join("watch.db"), std::fs::Permissions::from_mode(0o660)).unwrap();
         Store::open(&address).await.unwrap();
         assert_eq!(mode("watch.db"), 0o660);
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_damaged_when_a_closed_database_is_opened_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("watch.db");
+        let opened = Store::open(&sqlite(&file)).await.unwrap();
+        opened.pool.close().await;
+        opened.writer.close().await;
+        for (log, is_lost) in [(None, false), (Some([1_u8; 64]), true)] {
+            let store = Store::closed(&sqlite(&file)).unwrap();
+            if let Some(log) = log {
+                std::fs::write(folder.path().join("watch.db-wal"), log).unwrap();
+            }
+            store.admit(&sqlite(&file)).await.unwrap();
+            assert_eq!(store.has_lost_log(), is_lost);
+        }
     }
 
     #[tokio::test]

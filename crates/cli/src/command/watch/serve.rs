@@ -52,6 +52,11 @@ const LAST_CALL: Duration = Duration::from_secs(1);
 const LAST_WORDS: Duration = Duration::from_millis(700);
 /// What is told after `--once` at the most: time for five channels that do not respond.
 const LAST_MESSAGES: Duration = Duration::from_secs(60);
+/// Of a database that was opened with a damaged log.
+const LOST_LOG: [(&str, &str); 2] = [
+    ("why", "the write-ahead log of the database was damaged: what was written last is lost, such as incidents and acknowledgements"),
+    ("hint", "check the disk; if more is missing than that, end the monitor and put a backup in place"),
+];
 /// Open incidents that are looked through for the reason why a target is down.
 const MOST_INCIDENTS: i64 = 1_000;
 
@@ -119,9 +124,7 @@ async fn open(config: Config, log: Form, arguments: &Arguments) -> Result<Servic
         Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?
     };
     if monitor.store.has_lost_log() {
-        let why = "the write-ahead log of the database was damaged: what was written last is lost, such as incidents and acknowledgements";
-        let hint = "check the disk; if more is missing than that, end the monitor and put a backup in place";
-        log.say(Level::Error, "database", &[("while", "starting"), ("why", why), ("hint", hint)]);
+        log.say(Level::Error, "database", &[&[("while", "starting")][..], &LOST_LOG].concat());
     }
     let name = format!("{}-{}", std::process::id(), clock.now().0);
     let subscribers = Subscribers::new(monitor.store.clone(), monitor.plan(), network.clone(), name);
@@ -344,6 +347,7 @@ impl Services {
             News::Unread(why) => self.log.say(Level::Warning, "standby", &[("while", "reading the database"), ("why", why)]),
             News::Sent(sent) => self.tell(sent),
             News::Ended => self.log.say(Level::Info, "standby-ended", &[("why", "what was kept in memory was written to the database")]),
+            News::LostLog => self.log.say(Level::Error, "database", &[&[("while", "opening it")][..], &LOST_LOG].concat()),
             News::Lost(why) => {
                 let why =
                     format!("the database does not accept what was kept in memory, so results, acknowledgements and mutes are lost: {why}");
