@@ -13,7 +13,7 @@ use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, millis, span};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// In the outbox only: sent as a trigger, again and again.
@@ -334,14 +334,9 @@ impl Store {
         let unsure = "SELECT text FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' ORDER BY at, text";
         let unsure: Vec<String> = sqlx::query_scalar(unsure).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
         let mut channels: Vec<(String, Option<String>)> = Vec::new();
-        for (channel, destination) in told.into_iter().chain(unsure.into_iter().map(|channel| (channel, None))) {
-            // One place may have had two names, and one name two places.
-            let is_same = |(name, place): &(String, Option<String>)| match (place, &destination) {
-                (Some(place), Some(destination)) => place == destination,
-                _ => *name == channel,
-            };
-            if !channels.iter().any(is_same) {
-                channels.push((channel, destination));
+        for taker in told.into_iter().chain(unsure.into_iter().map(|channel| (channel, None))) {
+            if !channels.iter().any(|other| is_same_taker(other, &taker)) {
+                channels.push(taker);
             }
         }
         let Some(((first, destination), others)) = channels.split_first() else { return Ok(false) };
@@ -412,14 +407,15 @@ impl Store {
             return Ok(());
         }
         let mut transaction = self.begin().await?;
-        let mut places: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut takers: BTreeMap<String, Vec<(String, Option<String>)>> = BTreeMap::new();
         for row in rows {
             let (incident, channel): (String, String) = (row.try_get("incident")?, row.try_get("channel")?);
             let destination: Option<String> = row.try_get("destination")?;
-            // One place may have had two names, and one name two places.
-            if destination.as_ref().is_some_and(|place| !places.insert((incident.clone(), place.clone()))) {
+            let (known, taker) = (takers.entry(incident.clone()).or_default(), (channel.clone(), destination.clone()));
+            if known.iter().any(|other| is_same_taker(other, &taker)) {
                 continue;
             }
+            known.push(taker);
             let acknowledged = Moment(row.try_get("acknowledged")?);
             // It may have been acknowledged after this pass began.
             let created = now.max(acknowledged);
@@ -542,6 +538,15 @@ impl Store {
 /// it ends far later than any lease can. Whoever is a little behind the others must not take it for that.
 fn set_back(lease: Duration) -> String {
     format!("candidate.lease_until > $2 + {}", millis(lease))
+}
+
+/// Whether two channels, each with where it led, are the same: one place may have had two names, and one name two places. Of one whose
+/// place is not known, the name counts.
+fn is_same_taker((name, place): &(String, Option<String>), (other, elsewhere): &(String, Option<String>)) -> bool {
+    match (place, elsewhere) {
+        (Some(place), Some(elsewhere)) => place == elsewhere,
+        _ => name == other,
+    }
 }
 
 fn in_json(names: &[&str]) -> String {
