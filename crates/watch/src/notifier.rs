@@ -23,7 +23,7 @@ use plan::{Next, PATIENCE, Tried, after};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
 /// For how long one notifier has a message to itself.
@@ -51,6 +51,8 @@ pub struct Notifier {
     /// So long a channel is tried before the next one is.
     patience: Duration,
     lines: Lines,
+    /// Whoever gives an end another route, so that no two ends of one incident get the same channel.
+    rerouting: Arc<Mutex<()>>,
 }
 
 /// Whether half of a lease is the last moment for a send to begin.
@@ -83,7 +85,16 @@ pub struct Round {
 
 impl Notifier {
     pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, delivery_client: DeliveryClient) -> Self {
-        Self { store, plan, delivery_client, guard: Guard::Up, lease: LEASE, patience: PATIENCE, lines: Lines::default() }
+        Self {
+            store,
+            plan,
+            delivery_client,
+            guard: Guard::Up,
+            lease: LEASE,
+            patience: PATIENCE,
+            lines: Lines::default(),
+            rerouting: Arc::default(),
+        }
     }
 
     /// With another lease than 30 s, and with a third of it for each message.
@@ -244,6 +255,8 @@ impl Notifier {
             return self.store.give_up(row, &why, now).await.map(drop);
         }
         let tried_since = row.tried_since.unwrap_or(now);
+        let is_rerouted = kind == Kind::Resolve && spec.is_none();
+        let _turn = if is_rerouted { Some(self.rerouting.lock().await) } else { None };
         let route = match (kind, spec) {
             (Kind::Resolve, None) => match self.end_as_routed_now(row, now).await? {
                 Some(route) => route,

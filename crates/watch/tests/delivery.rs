@@ -294,6 +294,16 @@ async fn an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now(addre
     assert_eq!((kinds(&pager), kinds(&mail)), (vec!["trigger".to_owned()], vec!["resolve".to_owned()]));
     assert_eq!((chat.heard().len(), world.open().await), (0, 0));
     assert!(world.events().await.iter().any(|event| event.contains("unknown channel `oncall`") && event.ends_with("trying mail")));
+    // Two channels are gone, and there is one in their place.
+    let (mail, duty) = (Receiver::http().await, Receiver::http().await);
+    let mut world = World::new(&address, &hooks(&[("oncall", &pager), ("duty", &duty)])).await;
+    world.write(Kind::Trigger, &["oncall"]).await;
+    world.write(Kind::Update, &["duty"]).await;
+    world.settle().await;
+    world.configure(&format!("{}routes: [{{ channels: mail }}]\n", hooks(&[("mail", &mail)])));
+    world.write(Kind::Resolve, &["oncall"]).await;
+    world.settle().await;
+    assert_eq!((kinds(&mail), world.open().await), (vec!["resolve".to_owned()], 0));
     // Whoever is told anyway is told once.
     let mut world = World::new(&address, &hooks(&[("oncall", &pager), ("chat", &chat)])).await;
     world.write(Kind::Trigger, &["oncall"]).await;

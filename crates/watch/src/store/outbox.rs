@@ -363,11 +363,12 @@ impl Store {
         Ok(true)
     }
 
-    /// The first channels of the other ends of its incident: they are told anyway.
+    /// All channels of the other ends of its incident: they are told anyway.
     pub(crate) async fn other_ends(&self, row: &LeasedDelivery) -> Result<Vec<String>, sqlx::Error> {
         let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'resolve' AND id <> $2";
         let rows = sqlx::query(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&self.pool).await?;
-        rows.iter().map(first_of_route).collect()
+        let routes = rows.iter().map(|row| row.try_get::<String, _>("route")).collect::<Result<Vec<_>, _>>()?;
+        Ok(routes.iter().flat_map(|route| serde_json::from_str::<Vec<String>>(route).unwrap_or_default()).collect())
     }
 
     /// What was to be told meanwhile is not told after the end.
