@@ -282,7 +282,9 @@ impl CommandLine {
         let words: Vec<String> = spec.url.into_iter().collect();
         let consent = user.map_or(Consent::Nobody, Consent::OnPage);
         let mut resolved = typed.resolve_for(&words, Words::Name, &consent)?;
-        resolved.secrets.extend(spec.client_secret);
+        // What it is, wherever that is said to be.
+        let secret = spec.client_secret.and_then(|secret| SecretSource::typed(secret).read("--client-secret").ok());
+        resolved.secrets.extend(secret.map(|secret| secret.expose().to_owned()));
         Ok((typed, resolved))
     }
 }
