@@ -88,6 +88,8 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
                 // One that speaks no era at all is told with its handshakes.
                 ConnectFailure::NoCommonVersion { .. } if !is_legacy => Undiscovered::Broken,
                 _ if !is_legacy => Undiscovered::OtherEra,
+                // It says which versions it speaks, and clients go on with one of them, whatever else it does (servers of the Go SDK).
+                ConnectFailure::NoCommonVersion { .. } if ConversationView::new(&take).handshake().is_some() => Undiscovered::OtherEra,
                 failure => match look_undiscovered(check_options, eras, &mut still).await {
                     // Nothing was said of this era, and nothing is known of it.
                     Undiscovered::Silent if tells_nothing(failure) || take.opened == Opened::Bare => Undiscovered::Broken,

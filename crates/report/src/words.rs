@@ -160,10 +160,10 @@ mod tests {
             assert_eq!(aftermath(&[after], &[Diagnostic::error(code, "message")]), expected, "{state:?} {blame:?} {code}");
         };
         check(ServerState::Died, Blame::Server, "server-exited", &[]);
-        check(ServerState::Died, Blame::Server, "no-answer", &["shop is so; likely cause: the server"]);
+        check(ServerState::Died, Blame::Server, "no-response", &["shop is so; likely cause: the server"]);
         check(ServerState::Died, Blame::Suite, "server-exited", &["shop is so; likely cause: the suite"]);
         check(ServerState::Unreachable, Blame::Network, "server-unreachable", &[]);
-        check(ServerState::Unreachable, Blame::Network, "no-answer", &["shop is so; likely cause: the network"]);
+        check(ServerState::Unreachable, Blame::Network, "no-response", &["shop is so; likely cause: the network"]);
         check(ServerState::NotStarted, Blame::Server, "server-exited", &[]);
         check(ServerState::Answers, Blame::ServerOrSuite, "unexpected-value", &[]);
     }
