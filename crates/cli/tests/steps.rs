@@ -58,7 +58,7 @@ fn subscriptions_work_as_each_era_has_them() {
     check(&not_declared, &["--era", "legacy"], 1, &["does not declare notifications for changes of its tools"]);
     let never = format!("{server}tests: [{{ name: a, steps: [unsubscribe: 'a://b'] }}]\n");
     for era in ["modern", "legacy"] {
-        check(&never, &["--era", era], 1, &["nothing of this case is subscribed to a://b"]);
+        check(&never, &["--era", era], 1, &["this test is not subscribed to a://b"]);
     }
 }
 
