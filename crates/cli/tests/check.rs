@@ -31,6 +31,11 @@ fn check(folder: &TempDir, arguments: &[&str]) -> (Option<i32>, String, String) 
     said(mcproof(folder.path(), &[&["check"], arguments, &["--", "sh", "server.sh"]].concat()))
 }
 
+/// Without the line breaks of long sentences.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn said(output: Output) -> (Option<i32>, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
@@ -346,8 +351,9 @@ fn a_mistake_of_a_natural_server_is_told_once_and_is_never_green() {
         let (code, stdout, stderr) =
             said(mcproof(folder.path(), &["check", "--call", "all", "--", "python3", server.to_str().unwrap(), mistake]));
         assert_eq!(code, Some(i32::from(errors > 0)), "{mistake}: {stdout}{stderr}");
+        let words = unwrapped(&stdout);
         for part in told {
-            assert!(stdout.contains(part), "{mistake}: {part:?} is not in\n{stdout}");
+            assert!(words.contains(part), "{mistake}: {part:?} is not in\n{stdout}");
         }
         assert_eq!(stdout.matches("error: ").count(), errors, "{mistake}: {stdout}");
     }
@@ -403,7 +409,9 @@ fn connections_that_are_in_the_way_of_one_another_are_one_finding_and_take_no_de
         for part in [told, "requests-continue-to-be-served", "serve each connection in a thread or task of its own", "1 failure, "] {
             assert!(stdout.contains(part), "{mistake}: {part:?} is not in\n{stdout}");
         }
-        assert_eq!(stdout.matches("error: ").count(), 1, "{mistake}: {stdout}");
+        // Where nothing can be tried beside a stream, the check is inconclusive as well.
+        let errors = stdout.matches("error: ").count() - stdout.matches("error: inconclusive").count();
+        assert_eq!(errors, 1, "{mistake}: {stdout}");
         assert!(!stdout.contains("deadline"), "{mistake}: {stdout}");
     }
 }
@@ -428,7 +436,7 @@ fn what_a_proxy_refuses_because_there_are_too_many_requests_is_not_judged() {
     for part in
         ["the server limits how many requests or sessions it takes: ", " got status 503 (503 Service Temporarily Unavailable) after "]
     {
-        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+        assert!(unwrapped(&stdout).contains(part), "{part:?} is not in\n{stdout}");
     }
 }
 

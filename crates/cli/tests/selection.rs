@@ -220,7 +220,7 @@ fn what_a_suite_selects_by_itself_is_a_selection() {
     )
     .unwrap();
     let ran = world.run(&["test", "--profile", "staging"]);
-    assert!(ran.code == Some(0) && ran.stdout.contains("the profile `staging` selects no test of s.mcproof.yaml"), "{}", ran.stdout);
+    assert!(ran.code == Some(0) && ran.stdout.contains("the profile `staging` selects no test of ./s.mcproof.yaml"), "{}", ran.stdout);
     std::fs::remove_file(world.path("t.mcproof.yaml")).unwrap();
 
     let only = tests.replace("name: writes,", "name: writes, only: true,");

@@ -205,7 +205,7 @@ fn a_check_that_is_killed_leaves_a_trace() {
 fn a_test_that_is_stopped_leaves_a_trace_and_one_that_passes_none() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let suite = json!({ "server": { "stdio": ["sh", "-c", SILENT] }, "tests": [{ "name": "hangs", "steps": ["ping"] }] });
+    let suite = json!({ "server": { "stdio": { "command": ["sh", "-c", SILENT] } }, "tests": [{ "name": "hangs", "steps": ["ping"] }] });
     fs::write(at.join("silent.mcproof.yaml"), suite.to_string()).unwrap();
     let (arguments, trace) = (["test", "silent.mcproof.yaml", "--trace", "on-failure"], "mcproof-traces/silent-hangs-stdio.mcptrace");
     stopped(at, &arguments, "-KILL", trace, 3);
