@@ -41,6 +41,8 @@ fn check_server(
     let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"))
         .arg("test")
         .arg(&file)
+        // Traces of what is killed stay.
+        .current_dir(folder.path())
         .args(["--transport", transports, "--jobs", "2"])
         .args(flags)
         .stdout(Stdio::null())
