@@ -225,7 +225,7 @@ fn what_a_suite_selects_by_itself_is_a_selection() {
 
     let only = tests.replace("name: writes,", "name: writes, only: true,");
     std::fs::write(world.path("s.mcproof.yaml"), format!("server: {{ stdio: mcproof demo tracker }}\ntests:\n{only}")).unwrap();
-    let left_out = "`reads` of s.mcproof.yaml is left out, because another test has `only: true`";
+    let left_out = "s.mcproof.yaml is left out, because another test has `only: true`";
     check(&["s.mcproof.yaml::reads"], &[left_out, "take `only` out"]);
     check(&["s.mcproof.yaml:3"], &[left_out]);
     check(&["-E", "name(=reads)"], &["none of 1 test matches the filter", left_out]);
