@@ -290,7 +290,7 @@ async fn an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now(addre
     world.settle().await;
     world.configure(&format!("{}routes: [{{ channels: [mail, chat] }}]\n", hooks(&[("mail", &mail), ("chat", &chat)])));
     world.write(Kind::Resolve, &["oncall"]).await;
-    world.settle().await;
+    world.until(BEGIN + seconds(10)).await;
     assert_eq!((kinds(&pager), kinds(&mail)), (vec!["trigger".to_owned()], vec!["resolve".to_owned()]));
     assert_eq!((chat.heard().len(), world.open().await), (0, 0));
     assert!(world.events().await.iter().any(|event| event.contains("unknown channel `oncall`") && event.ends_with("trying mail")));
@@ -302,7 +302,7 @@ async fn an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now(addre
     world.settle().await;
     world.configure(&format!("{}routes: [{{ channels: mail }}]\n", hooks(&[("mail", &mail)])));
     world.write(Kind::Resolve, &["oncall"]).await;
-    world.settle().await;
+    world.until(BEGIN + seconds(10)).await;
     assert_eq!((kinds(&mail), world.open().await), (vec!["resolve".to_owned()], 0));
     // Whoever is told anyway is told once.
     let mut world = World::new(&address, &hooks(&[("oncall", &pager), ("chat", &chat)])).await;
@@ -311,7 +311,7 @@ async fn an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now(addre
     world.settle().await;
     world.configure(&format!("{}routes: [{{ channels: chat }}]\n", hooks(&[("chat", &chat)])));
     world.write(Kind::Resolve, &["oncall"]).await;
-    world.settle().await;
+    world.until(BEGIN + seconds(10)).await;
     assert_eq!((kinds(&chat), world.open().await), (vec!["update".to_owned(), "resolve".to_owned()], 0));
 }
 
