@@ -49,7 +49,7 @@ fn a_running_call_shows_how_far_it_is() {
     let (_inspector, mut page) = opened();
     open_tool(&mut page, "slow");
     click(&mut page, "send");
-    wait_for(&mut page, "document.querySelector('[data-testid=progress]')?.innerText.includes('3 of 8 digging')");
+    wait_for(&mut page, "document.querySelector('[data-testid=progress]')?.innerText.replace(/\\s+/g, ' ').includes('3 of 8 digging')");
     assert_eq!(page.evaluate("document.querySelector('[data-testid=progress] progress').value"), 3);
     assert_eq!(violations(&mut page), json!([]));
     click(&mut page, "cancel");
