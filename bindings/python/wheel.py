@@ -15,6 +15,6 @@ class ProgramHook(BuildHookInterface):  # type: ignore[misc, unused-ignore]
         program, platform = (os.environ.get(name) for name in ("MCPROOF_PROGRAM", "MCPROOF_PLATFORM"))
         if not program or not platform:
             raise SystemExit("the wheel holds a program that is built before: run `cargo xtask packages`")
-        build_data["shared_scripts"] = {program: "mcproof"}
+        build_data["shared_scripts"] = {program: "mcproof.exe" if platform.startswith("win") else "mcproof"}
         build_data["tag"] = f"py3-none-{platform}"
         build_data["pure_python"] = False

@@ -28,17 +28,35 @@ pub(crate) struct Target {
     pub(crate) wheel: &'static str,
 }
 
-pub(crate) const TARGETS: [Target; 6] = [
+impl Target {
+    fn is_windows(&self) -> bool {
+        self.triple.contains("windows")
+    }
+
+    /// What the program is called there.
+    fn program(&self) -> &'static str {
+        if self.is_windows() { "mcproof.exe" } else { "mcproof" }
+    }
+
+    /// Of a release. Windows unpacks a zip without further programs.
+    fn archive(&self) -> String {
+        format!("mcproof-{}.{}", self.triple, if self.is_windows() { "zip" } else { "tar.gz" })
+    }
+}
+
+pub(crate) const TARGETS: [Target; 7] = [
     Target { triple: "aarch64-apple-darwin", npm: "darwin-arm64", wheel: "macosx_11_0_arm64" },
     Target { triple: "aarch64-unknown-linux-gnu", npm: "linux-arm64", wheel: "manylinux_2_28_aarch64" },
     Target { triple: "aarch64-unknown-linux-musl", npm: "linux-arm64-musl", wheel: "musllinux_1_1_aarch64" },
     Target { triple: "x86_64-apple-darwin", npm: "darwin-x64", wheel: "macosx_10_12_x86_64" },
+    Target { triple: WINDOWS, npm: "win32-x64", wheel: "win_amd64" },
     Target { triple: GNU, npm: "linux-x64", wheel: "manylinux_2_28_x86_64" },
     Target { triple: MUSL, npm: "linux-x64-musl", wheel: "musllinux_1_1_x86_64" },
 ];
 
 const GNU: &str = "x86_64-unknown-linux-gnu";
 const MUSL: &str = "x86_64-unknown-linux-musl";
+pub(crate) const WINDOWS: &str = "x86_64-pc-windows-msvc";
 
 /// What a platform's package may be to download, in bytes.
 const LARGEST: u64 = 10_000_000;
@@ -68,9 +86,9 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     anew(&out)?;
     // The stage before has made and tested the packages for other languages.
     let mut made: Vec<PathBuf> = bindings::made(root)?;
-    made.push(make::archive(root, target(GNU)?, &program.program, &out)?);
+    made.push(make::archive(root, target(GNU)?, &program, &out)?);
     fill::installer(root, &out, "https://releases.invalid")?;
-    fill::formula(root, &out, "https://repository.invalid", "https://releases.invalid", fill::Missing::Zeros)?;
+    fill::manifests(root, &out, "https://repository.invalid/own/mcproof", fill::Missing::Zeros)?;
     made.push(out.join(fill::INSTALLER));
     let trials = trial::all(root, &made, &out)?;
     for trial in &trials {
@@ -103,10 +121,10 @@ fn publishable(root: &Path, arguments: &[&str]) -> Result<(), String> {
     // In a directory of its own: one that is made anew holds the packages of one program.
     let out_static = out.join("static");
     if let Some(fixed) = &fixed {
-        made.extend(make::all(root, target(MUSL)?, &Program { program: fixed.clone(), addon: None }, None, &out_static)?);
+        made.extend(make::all(root, target(MUSL)?, &Program { program: fixed.clone(), ..Program::default() }, None, &out_static)?);
     }
     fill::installer(root, &out, "https://releases.invalid")?;
-    fill::formula(root, &out, "https://repository.invalid", "https://releases.invalid", fill::Missing::Zeros)?;
+    fill::manifests(root, &out, "https://repository.invalid/own/mcproof", fill::Missing::Zeros)?;
     made.push(out.join(fill::INSTALLER));
     let mut needs = vec![("mcproof", elf::glibc(&program.program)?)];
     let mut packed = vec![("mcproof", make::published(&out, target(GNU)?, &program.program))];
@@ -164,7 +182,7 @@ pub(crate) fn triple_of(platform: &str) -> &'static str {
     TARGETS.iter().find(|target| [target.npm, target.wheel].contains(&platform)).map_or(GNU, |target| target.triple)
 }
 
-fn target(triple: &str) -> Result<&'static Target, String> {
+pub(crate) fn target(triple: &str) -> Result<&'static Target, String> {
     let all = || TARGETS.map(|target| target.triple).join(", ");
     TARGETS.iter().find(|target| target.triple == triple).ok_or_else(|| format!("no target is called {triple}; there are {}", all()))
 }

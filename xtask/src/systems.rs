@@ -105,6 +105,7 @@ pub(crate) fn systems(root: &Path, name: &str, arguments: &[&str]) -> Result<(),
             trial.prepare_wine(&wine)?;
             trial.program(&wine, &built.program)?;
             trial.batch_file(&wine)?;
+            trial.npm_package(&wine, &built.program)?;
             trial.tests(&wine, &built.tests)?;
         }
         "musl" => {

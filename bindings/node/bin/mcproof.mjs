@@ -12,7 +12,8 @@ try {
 }
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-  process.on(signal, () => child.kill(signal));
+  // A console of Windows tells all programs in it, and Node.js could only end the other one at once.
+  process.on(signal, () => process.platform === "win32" || child.kill(signal));
 }
 child.on("error", (error) => {
   console.error(`error: cannot start ${program}: ${error.message}`);

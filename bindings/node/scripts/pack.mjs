@@ -57,7 +57,7 @@ pack(main);
 const program = folder(name.slice(1).replace("/", "-"));
 const bin = join(program, "bin");
 mkdirSync(bin);
-const packed = [join(bin, "mcproof")];
+const packed = [join(bin, os === "win32" ? "mcproof.exe" : "mcproof")];
 cpSync(binary, packed[0]);
 if (values.addon) {
   // The name by which Node.js knows what to do with it.

@@ -4,7 +4,10 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
 /** Platforms that a package with the program exists for. */
-const PLATFORMS = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"];
+const PLATFORMS = ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64", "win32-x64"];
+
+/** What the program is called there. */
+const PROGRAM = process.platform === "win32" ? "mcproof.exe" : "mcproof";
 
 /** The program of this machine's platform package, or the one that the variable `MCPROOF_BINARY` names. */
 export function binary(): string {
@@ -19,7 +22,7 @@ export function binary(): string {
   const names = packages(platform);
   for (const name of names) {
     try {
-      return createRequire(import.meta.url).resolve(`${name}/bin/mcproof`);
+      return createRequire(import.meta.url).resolve(`${name}/bin/${PROGRAM}`);
     } catch {
       // The next one may be installed.
     }

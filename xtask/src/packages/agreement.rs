@@ -38,6 +38,8 @@ fn version_and_license_are_the_same_everywhere() {
         assert!(read(file).len() > 500, "{file}");
     }
     assert!(read("packages/homebrew/mcproof.rb").contains("license any_of: [\"MIT\", \"Apache-2.0\"]"));
+    assert!(read("packages/scoop/mcproof.json").contains("\"license\": \"MIT|Apache-2.0\""));
+    assert!(read("packages/winget/mcproof.locale.en-US.yaml").contains(&format!("License: {license}\n")));
     assert!(read("packages/container/Dockerfile").contains(&format!("image.licenses=\"{license}\"")));
 }
 
@@ -70,12 +72,21 @@ fn the_platforms_are_the_same_everywhere() {
     let (release, launcher, binstall) =
         (read(".github/workflows/release.yml"), read("bindings/node/src/binary.ts"), read("crates/cli/Cargo.toml"));
     for target in &TARGETS {
-        assert!(release.contains(&format!("{{ target: {}, ", target.triple)), "release.yml builds {}", target.triple);
+        let builds = [format!("{{ target: {}, ", target.triple), format!("TARGET: {}\n", target.triple)];
+        assert!(builds.iter().any(|line| release.contains(line)), "release.yml builds {}", target.triple);
         assert!(launcher.contains(&format!("\"{}\"", target.npm.trim_end_matches("-musl"))), "the launcher knows {}", target.npm);
     }
-    assert!(binstall.contains("/mcproof-{ target }.tar.gz"), "cargo binstall finds the archives");
-    for line in read("packages/homebrew/mcproof.rb").lines().filter(|line| line.contains("sha256 \"@")) {
-        assert!(TARGETS.iter().any(|target| line.contains(&format!("@SHA256_{}@", target.triple))), "{line}");
+    for end in [".tar.gz", ".zip"] {
+        assert!(binstall.contains(&format!("/mcproof-{{ target }}{end}\"")), "cargo binstall finds the archives");
+    }
+    for file in ["homebrew/mcproof.rb", "scoop/mcproof.json", "winget/mcproof.installer.yaml"] {
+        let text = read(&format!("packages/{file}"));
+        let named: Vec<&str> = text.split("@SHA256_").skip(1).filter_map(|rest| rest.split('@').next()).collect();
+        assert!(!named.is_empty(), "{file}");
+        for triple in named {
+            let target = TARGETS.iter().find(|target| target.triple == triple).unwrap_or_else(|| panic!("{file}: {triple}"));
+            assert!(text.contains(&format!("/{}", target.archive())), "{file}: {triple}");
+        }
     }
 }
 

@@ -1,19 +1,29 @@
-//! The installer script and the Homebrew formula: templates that get the version, the place and the checksums of the archives.
+//! The installer script and the manifests of Homebrew, Scoop and winget: templates that get the version, the place and the checksums of
+//! the archives.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::make::checksum;
-use super::{TARGETS, cannot, read, version};
+use super::{TARGETS, WINDOWS, cannot, read, version};
 
 pub(crate) const INSTALLER: &str = "mcproof-installer.sh";
 pub(crate) const FORMULA: &str = "mcproof.rb";
 
-/// What to do about an archive that the formula names and that is not there.
+/// Templates below `packages`, and what they are called when they are filled in. winget names the publisher in front.
+const MANIFESTS: [(&str, &str); 5] = [
+    ("homebrew/mcproof.rb", FORMULA),
+    ("scoop/mcproof.json", "mcproof.json"),
+    ("winget/mcproof.yaml", "winget/@OWNER@.mcproof.yaml"),
+    ("winget/mcproof.installer.yaml", "winget/@OWNER@.mcproof.installer.yaml"),
+    ("winget/mcproof.locale.en-US.yaml", "winget/@OWNER@.mcproof.locale.en-US.yaml"),
+];
+
+/// What to do about an archive that a manifest names and that is not there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     Refuse,
-    /// Only to see whether the formula has the right form.
+    /// Only to see whether the manifests have the right form.
     Zeros,
 }
 
@@ -23,15 +33,19 @@ pub(crate) fn command(root: &Path, arguments: &[&str]) -> Result<(), String> {
         ["--repository", repository, out] | [out, "--repository", repository] => (repository.trim_end_matches('/'), Path::new(out)),
         _ => return Err("--repository is missing: packages finish --repository URL DIRECTORY".into()),
     };
-    let releases = format!("{repository}/releases/download/v{}", version());
-    installer(root, out, &releases)?;
-    formula(root, out, repository, &releases, Missing::Refuse)
+    installer(root, out, &releases_of(repository))?;
+    manifests(root, out, repository, Missing::Refuse)
+}
+
+fn releases_of(repository: &str) -> String {
+    format!("{repository}/releases/download/v{}", version())
 }
 
 /// Writes the installer of the archives that are in a folder.
 pub(crate) fn installer(root: &Path, out: &Path, releases: &str) -> Result<(), String> {
     let mut lines = String::new();
-    for (triple, archive) in archives(out) {
+    // A shell script installs what a shell runs.
+    for (triple, archive) in archives(out).into_iter().filter(|(triple, _)| *triple != WINDOWS) {
         lines += &format!("    {triple}) echo {} ;;\n", checksum(&archive)?);
     }
     if lines.is_empty() {
@@ -42,24 +56,37 @@ pub(crate) fn installer(root: &Path, out: &Path, releases: &str) -> Result<(), S
     write(out, INSTALLER, &text.replace("@VERSION@", version()).replace("@RELEASES@", releases))
 }
 
-/// Writes the formula, which names an archive for each system that Homebrew runs on.
-pub(crate) fn formula(root: &Path, out: &Path, repository: &str, releases: &str, missing: Missing) -> Result<(), String> {
-    let mut text = read(&root.join("packages/homebrew/mcproof.rb"))?;
-    text = text.replace("@VERSION@", version()).replace("@REPOSITORY@", repository).replace("@RELEASES@", releases);
-    for (triple, archive) in archives(out) {
-        text = text.replace(&format!("@SHA256_{triple}@"), &checksum(&archive)?);
-    }
-    if missing == Missing::Zeros {
-        for target in &TARGETS {
-            text = text.replace(&format!("@SHA256_{}@", target.triple), &"0".repeat(64));
+/// Writes the manifests, which name an archive for each system that their package managers run on.
+pub(crate) fn manifests(root: &Path, out: &Path, repository: &str, missing: Missing) -> Result<(), String> {
+    let owner = repository.rsplit('/').nth(1).filter(|owner| !owner.is_empty()).ok_or_else(|| format!("{repository} names no owner"))?;
+    for (template, name) in MANIFESTS {
+        let mut text = read(&root.join("packages").join(template))?;
+        let values = [
+            ("@VERSION@", version()),
+            ("@DESCRIPTION@", env!("CARGO_PKG_DESCRIPTION")),
+            ("@REPOSITORY@", repository),
+            ("@RELEASES@", &releases_of(repository)),
+            ("@OWNER@", owner),
+        ];
+        for (placeholder, value) in values {
+            text = text.replace(placeholder, value);
         }
+        for (triple, archive) in archives(out) {
+            text = text.replace(&format!("@SHA256_{triple}@"), &checksum(&archive)?);
+        }
+        if missing == Missing::Zeros {
+            for target in &TARGETS {
+                text = text.replace(&format!("@SHA256_{}@", target.triple), &"0".repeat(64));
+            }
+        }
+        write(out, &name.replace("@OWNER@", owner), &text)?;
     }
-    write(out, FORMULA, &text)
+    Ok(())
 }
 
 /// Those that are in a folder, with their targets.
 fn archives(out: &Path) -> Vec<(&'static str, PathBuf)> {
-    let all = TARGETS.iter().map(|target| (target.triple, out.join(format!("mcproof-{}.tar.gz", target.triple))));
+    let all = TARGETS.iter().map(|target| (target.triple, out.join(target.archive())));
     all.filter(|(_, archive)| archive.is_file()).collect()
 }
 
@@ -69,11 +96,13 @@ fn write(out: &Path, name: &str, text: &str) -> Result<(), String> {
         return Err(format!("{name}: an archive is missing for the line `{}`", line.trim()));
     }
     let place = out.join(name);
+    let folder = place.parent().unwrap_or(out);
+    fs::create_dir_all(folder).map_err(|error| cannot("create", folder, &error))?;
     fs::write(&place, text).map_err(|error| cannot("write", &place, &error))
 }
 
 fn is_placeholder(text: &str) -> bool {
-    ["VERSION", "RELEASES", "REPOSITORY", "TARGET", "SHA256"].iter().any(|name| text.starts_with(name))
+    ["VERSION", "DESCRIPTION", "RELEASES", "REPOSITORY", "OWNER", "TARGET", "SHA256"].iter().any(|name| text.starts_with(name))
 }
 
 #[cfg(test)]
@@ -86,10 +115,10 @@ mod tests {
     }
 
     fn archive(out: &Path, triple: &str) -> String {
-        let place = out.join(format!("mcproof-{triple}.tar.gz"));
-        fs::write(&place, triple).unwrap();
-        let sum = sha256(&place).unwrap();
-        fs::write(out.join(format!("mcproof-{triple}.tar.gz.sha256")), format!("{sum}  x\n")).unwrap();
+        let name = crate::packages::target(triple).unwrap().archive();
+        fs::write(out.join(&name), triple).unwrap();
+        let sum = sha256(&out.join(&name)).unwrap();
+        fs::write(out.join(format!("{name}.sha256")), format!("{sum}  x\n")).unwrap();
         sum
     }
 
@@ -104,12 +133,23 @@ mod tests {
         for target in &TARGETS {
             archive(out.path(), target.triple);
         }
+        let windows = archive(out.path(), WINDOWS);
         command(root(), &arguments).unwrap();
         let formula = fs::read_to_string(out.path().join(FORMULA)).unwrap();
         let installer = fs::read_to_string(out.path().join(INSTALLER)).unwrap();
         assert!(formula.contains(&sum) && installer.contains(&format!("    x86_64-apple-darwin) echo {sum} ;;\n")));
         let place = format!("https://host.invalid/own/mcproof/releases/download/v{}", version());
         assert!(formula.contains(&place) && installer.contains(&format!("RELEASES='{place}'")), "{installer}");
+        assert!(!installer.contains("windows"), "{installer}");
+        let scoop: serde_json::Value = serde_json::from_str(&fs::read_to_string(out.path().join("mcproof.json")).unwrap()).unwrap();
+        assert_eq!(scoop["architecture"]["64bit"]["hash"], windows.as_str());
+        assert_eq!(scoop["architecture"]["64bit"]["url"], format!("{place}/mcproof-{WINDOWS}.zip").as_str());
+        let winget = fs::read_to_string(out.path().join("winget/own.mcproof.installer.yaml")).unwrap();
+        let lines =
+            ["PackageIdentifier: own.mcproof\n", &format!("InstallerUrl: {place}/mcproof-{WINDOWS}.zip\n"), &format!("Sha256: {windows}\n")];
+        for line in lines {
+            assert!(winget.contains(line), "{line}: {winget}");
+        }
     }
 
     #[test]

@@ -11,29 +11,33 @@ use super::{Target, anew, cannot, copy, read};
 use crate::{bindings, notice, peers};
 
 /// What is packed.
+#[derive(Default)]
 pub(crate) struct Program {
     pub(crate) program: PathBuf,
     /// The engine inside Node.js, where there is one.
     pub(crate) addon: Option<PathBuf>,
+    /// The same program for this machine, if that which is packed does not run here: it prints the man pages and completions.
+    pub(crate) printer: Option<PathBuf>,
 }
 
 impl Program {
     /// With the addon that cargo has put beside it, if it has built one.
     pub(crate) fn beside(program: &Path) -> Self {
         let addon = program.with_file_name(format!("{}mcproof_node{}", consts::DLL_PREFIX, consts::DLL_SUFFIX));
-        Self { program: program.to_owned(), addon: addon.is_file().then_some(addon) }
+        Self { program: program.to_owned(), addon: addon.is_file().then_some(addon), printer: None }
     }
 }
 
-/// `packages make --target TRIPLE --program PATH [--addon PATH] [--repository URL] OUT`: what a job of the release makes.
+/// `packages make --target TRIPLE --program PATH [--addon PATH] [--printer PATH] [--repository URL] OUT`: what a job of the release makes.
 pub(crate) fn command(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    let (mut triple, mut program, mut addon, mut repository, mut out) = (None, None, None, None, None);
+    let (mut triple, mut program, mut addon, mut printer, mut repository, mut out) = (None, None, None, None, None, None);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let place = match *word {
             "--target" => &mut triple,
             "--program" => &mut program,
             "--addon" => &mut addon,
+            "--printer" => &mut printer,
             "--repository" => &mut repository,
             flag if flag.starts_with("--") => return Err(format!("no flag is called {flag}")),
             folder => {
@@ -44,10 +48,14 @@ pub(crate) fn command(root: &Path, arguments: &[&str]) -> Result<(), String> {
         *place = Some(*words.next().ok_or_else(|| format!("{word} needs a value"))?);
     }
     let target = super::target(triple.ok_or("--target is missing")?)?;
-    let program = std::path::absolute(program.ok_or("--program is missing")?).map_err(|error| error.to_string())?;
-    let addon = addon.map(std::path::absolute).transpose().map_err(|error| error.to_string())?;
-    let out = std::path::absolute(out.ok_or("the directory to write to is missing")?).map_err(|error| error.to_string())?;
-    for made in all(root, target, &Program { program, addon }, repository, &out)? {
+    let absolute = |path: &str| std::path::absolute(path).map_err(|error| error.to_string());
+    let program = Program {
+        program: absolute(program.ok_or("--program is missing")?)?,
+        addon: addon.map(absolute).transpose()?,
+        printer: printer.map(absolute).transpose()?,
+    };
+    let out = absolute(out.ok_or("the directory to write to is missing")?)?;
+    for made in all(root, target, &program, repository, &out)? {
         println!("{}", made.display());
     }
     Ok(())
@@ -66,8 +74,12 @@ pub(crate) fn all(root: &Path, target: &Target, program: &Program, repository: O
         }
         Ok::<PathBuf, String>(place)
     };
-    let program = &Program { program: prepared(&program.program)?, addon: program.addon.as_deref().map(prepared).transpose()? };
-    let mut made = vec![archive(root, target, &program.program, out)?];
+    let program = &Program {
+        program: prepared(&program.program)?,
+        addon: program.addon.as_deref().map(prepared).transpose()?,
+        printer: program.printer.clone(),
+    };
+    let mut made = vec![archive(root, target, program, out)?];
     made.push(bindings::wheel(root, &program.program, target.wheel, &out.join("wheels"))?);
     made.extend(bindings::tarballs(root, program, target.npm, repository, &out.join("npm"))?);
     Ok(made)
@@ -82,14 +94,17 @@ pub(crate) fn published(out: &Path, target: &Target, file: &Path) -> PathBuf {
 /// because the standard library is compiled with them.
 const TABLES: [&str; 3] = [".eh_frame", ".eh_frame_hdr", ".gcc_except_table"];
 
-/// The archive that installers download, with its checksum in a file beside it. The program prints the man pages and completions, so it
-/// has to run here.
-pub(crate) fn archive(root: &Path, target: &Target, program: &Path, out: &Path) -> Result<PathBuf, String> {
+/// Completions in an archive, by the names that the shells look for.
+const COMPLETIONS: [(&str, &str); 3] = [("bash", "mcproof.bash"), ("zsh", "_mcproof"), ("fish", "mcproof.fish")];
+const COMPLETIONS_OF_WINDOWS: [(&str, &str); 1] = [("powershell", "_mcproof.ps1")];
+
+/// The archive that installers download, with its checksum in a file beside it.
+pub(crate) fn archive(root: &Path, target: &Target, program: &Program, out: &Path) -> Result<PathBuf, String> {
     let name = format!("mcproof-{}", target.triple);
     let folder = out.join("build").join(&name);
     anew(&folder)?;
-    let packed = folder.join("mcproof");
-    copy(program, &packed)?;
+    let packed = folder.join(target.program());
+    copy(&program.program, &packed)?;
     if target.triple.contains("linux") {
         peers::run(Command::new("strip").arg("--strip-unneeded").arg(&packed))?;
     }
@@ -98,23 +113,34 @@ pub(crate) fn archive(root: &Path, target: &Target, program: &Path, out: &Path) 
     }
     let licenses = folder.join(notice::FILE);
     fs::write(&licenses, notice::of_program(root, target.triple)?).map_err(|error| cannot("write", &licenses, &error))?;
-    peers::run(Command::new(&packed).arg("man").arg(folder.join("man")))?;
+    let printer = program.printer.as_deref().unwrap_or(&packed);
+    // Windows has no pages of that kind.
+    let shells = if target.is_windows() {
+        COMPLETIONS_OF_WINDOWS.as_slice()
+    } else {
+        peers::run(Command::new(printer).arg("man").arg(folder.join("man")))?;
+        &COMPLETIONS
+    };
     let completions = folder.join("completions");
     anew(&completions)?;
-    for (shell, file) in [("bash", "mcproof.bash"), ("zsh", "_mcproof"), ("fish", "mcproof.fish")] {
-        let output = Command::new(&packed).args(["completions", shell]).output().map_err(|error| cannot("start", &packed, &error))?;
+    for (shell, file) in shells {
+        let output = Command::new(printer).args(["completions", shell]).output().map_err(|error| cannot("start", printer, &error))?;
         if !output.status.success() || output.stdout.is_empty() {
-            return Err(format!("{} prints no completions for {shell}", packed.display()));
+            return Err(format!("{} prints no completions for {shell}", printer.display()));
         }
         let place = completions.join(file);
         fs::write(&place, output.stdout).map_err(|error| cannot("write", &place, &error))?;
     }
-    let archive = out.join(format!("{name}.tar.gz"));
-    peers::run(
-        Command::new("tar").args(["--use-compress-program", "gzip -9", "-cf"]).arg(&archive).arg("-C").arg(out.join("build")).arg(&name),
-    )?;
-    let sums = out.join(format!("{name}.tar.gz.sha256"));
-    fs::write(&sums, format!("{}  {name}.tar.gz\n", sha256(&archive)?)).map_err(|error| cannot("write", &sums, &error))?;
+    let archive = out.join(target.archive());
+    if target.is_windows() {
+        let _ = fs::remove_file(&archive);
+        peers::run(Command::new("python3").args(["-m", "zipfile", "-c"]).arg(&archive).arg(&folder))?;
+    } else {
+        let tar = ["--use-compress-program", "gzip -9", "-cf"];
+        peers::run(Command::new("tar").args(tar).arg(&archive).arg("-C").arg(out.join("build")).arg(&name))?;
+    }
+    let sums = out.join(format!("{}.sha256", target.archive()));
+    fs::write(&sums, format!("{}  {}\n", sha256(&archive)?, target.archive())).map_err(|error| cannot("write", &sums, &error))?;
     Ok(archive)
 }
 

