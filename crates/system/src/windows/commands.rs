@@ -46,3 +46,26 @@ pub fn interruptible(command: &mut Command) {
 pub fn own_group(command: &mut Command) {
     command.creation_flags(CREATE_NEW_PROCESS_GROUP);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_found_by_its_name_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["npx.cmd", "setup.ps1", "notes.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let path = folder.path().as_os_str();
+        let resolved = |name: &str| resolve(&[name.to_owned(), "-y".to_owned()], Some(path), None);
+        let npx = resolved("npx");
+        assert!(npx[0].to_ascii_lowercase().ends_with("npx.cmd") && npx[1] == "-y", "{npx:?}");
+        assert!(find("npx", path).is_some_and(|file| is_executable(&file)));
+        let script = resolve(&[folder.path().join("setup.ps1").display().to_string()], None, None);
+        assert_eq!((script[0].as_str(), script.last().map(|file| file.ends_with("setup.ps1"))), ("powershell.exe", Some(true)));
+        // What is not there is named as it was typed.
+        assert_eq!(resolved("missing"), ["missing", "-y"]);
+        assert!(!is_executable(&folder.path().join("notes.txt")));
+    }
+}

@@ -11,7 +11,7 @@ use crate::tables::family;
 use crate::{Descendant, ProcessSignal};
 use std::io;
 use std::os::windows::io::RawHandle;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use tokio::process::{Child, ChildStdin, Command};
 use windows_sys::Win32::Foundation::{CloseHandle, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
@@ -25,8 +25,11 @@ use windows_sys::Win32::System::Threading::{
 #[derive(Clone, Default)]
 pub struct Guardian {
     /// Of this process and all that it starts.
-    whole: Option<Arc<Job>>,
+    whole: Option<&'static Job>,
 }
+
+/// The job that this process is in, if the system has not refused it. It is never dropped: with its last handle, this process would end.
+static WHOLE: OnceLock<Option<Job>> = OnceLock::new();
 
 /// A process that was just started.
 pub struct Spawned {
@@ -49,12 +52,13 @@ const KILLED: u32 = 1;
 impl Guardian {
     /// A guardian for a process that starts nothing but servers. Where the system refuses the job, servers still have their own.
     pub fn of_whole_process() -> Self {
-        let job = Job::new().and_then(|job| {
+        let enter = || {
+            let job = Job::new().ok()?;
             // SAFETY: the pseudo handle is always valid.
-            job.assign(unsafe { GetCurrentProcess() })?;
-            Ok(job)
-        });
-        Self { whole: job.ok().map(Arc::new) }
+            job.assign(unsafe { GetCurrentProcess() }).ok()?;
+            Some(job)
+        };
+        Self { whole: WHOLE.get_or_init(enter).as_ref() }
     }
 
     /// This process is about to start something else than servers, which has to outlive it.
@@ -169,4 +173,34 @@ fn resume(pid: u32) -> io::Result<()> {
         CloseHandle(snapshot);
     }
     if resumed { Ok(()) } else { Err(io::Error::other("the new process has no thread that can be resumed")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn this_process_outlives_its_guardians() {
+        drop(Guardian::of_whole_process());
+        let [one, other] = [Guardian::of_whole_process(), Guardian::of_whole_process()];
+        let jobs = [&one, &other].map(|guardian| guardian.whole.map(std::ptr::from_ref));
+        assert_eq!(jobs[0], jobs[1]);
+    }
+
+    #[tokio::test]
+    async fn what_a_server_has_started_ends_with_it() {
+        let mut command = Command::new("cmd.exe");
+        command.args(["/d", "/c", "cmd.exe /d /c pause"]).stdout(std::process::Stdio::null());
+        let mut server = Guardian::default().spawn(command).await.unwrap();
+        let begin = Instant::now();
+        while server.group.job.processes().len() < 2 {
+            assert!(begin.elapsed() < Duration::from_secs(30), "no second process");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(server.group.end().len(), 1);
+        assert!(server.group.has_ended() && server.group.end().is_empty());
+        assert!(!server.child.wait().await.unwrap().success());
+        assert!(server.group.job.processes().is_empty());
+    }
 }
