@@ -42,6 +42,8 @@ pub const GROWTH_MEMORY: MemoryGrowth = MemoryGrowth { each_call: 160, leak: 512
 pub const EXPLORED_IN_PART: &str = "sampled";
 /// A tool that was to be called and that no list has: a mark for the report, with its name.
 pub const UNKNOWN_CALL: &str = "call-unlisted";
+/// A start of the server as a desktop host does it: a mark whose subject tells why that failed.
+pub const HOST_START: &str = "host-start";
 /// A request in a form that not every client sends: a mark for the judges, with the form.
 pub const LEGAL_FORM: &str = "legal-form";
 /// What `tasks/get` was asked with another task in `_meta`.

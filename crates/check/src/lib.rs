@@ -12,6 +12,7 @@ mod explorer;
 mod features;
 pub(crate) mod fixtures;
 pub(crate) mod growth;
+mod host_start;
 pub(crate) mod http;
 mod legacy;
 pub(crate) mod listing;
@@ -33,6 +34,7 @@ pub(crate) mod tasks;
 mod transport;
 
 pub use budget::Budget;
+pub use host_start::HostStart;
 pub use permission::Permission;
 
 use crate::sdk::DetectedSdks;
@@ -85,6 +87,8 @@ pub struct CheckOptions {
     pub repeats: RepeatedCalls,
     /// Whether to be a browser even if the server shows no sign of wanting one.
     pub as_browser: bool,
+    /// Whether and how to start the server once more as a desktop host does.
+    pub host_start: Option<HostStart>,
     /// Other instances of the same server.
     pub replicas: Vec<Url>,
     pub detected_sdks: DetectedSdks,
@@ -116,6 +120,7 @@ impl CheckOptions {
             calls: Permission::default(),
             repeats: RepeatedCalls::default(),
             as_browser: false,
+            host_start: None,
             replicas: Vec::new(),
             detected_sdks: DetectedSdks::default(),
             pool: pool(tap),
@@ -182,6 +187,7 @@ pub async fn explore(check_options: &CheckOptions) -> Explored {
     // Without its type: what a check awaits is nested almost as deeply as the compiler follows.
     let exploration: Pin<Box<dyn Future<Output = Explored> + Send + '_>> = Box::pin(explore_all(check_options));
     let mut explored = exploration.await;
+    host_start::mark(check_options, &mut explored.conversations).await;
     check_options.calls.mark(&mut explored.conversations);
     let sdks = check_options.detected_sdks.told().await;
     explored.conversations.iter_mut().for_each(|take| take.sdks.clone_from(&sdks));

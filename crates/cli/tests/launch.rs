@@ -87,6 +87,34 @@ fn suites_start_their_servers_so_as_well() {
 }
 
 #[test]
+fn a_check_for_hosts_names_what_only_this_shell_provides() {
+    let folder = tempfile::tempdir().unwrap();
+    let runner = folder.path().join("my-runner");
+    let script = format!("#!/bin/sh\ntest \"$OF_THIS_SHELL\" || {{ echo OF_THIS_SHELL is not set >&2; exit 1; }}\nexec {MCPROOF} demo shop\n");
+    std::fs::write(&runner, script).unwrap();
+    std::fs::set_permissions(&runner, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let place = runner.to_str().unwrap();
+    let run = |command: &[&str]| {
+        let all = [&["check", "--only", "host-starts-server", "--strict"], command].concat();
+        let found = run(folder.path(), &all);
+        (found.status.code(), String::from_utf8_lossy(&[found.stdout, found.stderr].concat()).into_owned())
+    };
+    let broken: [(&[&str], &str); 3] = [
+        (&["--hosts", "--", "my-runner"], "`my-runner` is not on the PATH of a desktop host"),
+        (&["--hosts", "--", "./my-runner"], "use its absolute path"),
+        (&["--hosts", "--", place], "its stderr names `OF_THIS_SHELL`, which a host does not hand on"),
+    ];
+    for (command, expected) in broken {
+        let (code, said) = run(command);
+        // Long sentences are broken at words.
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(code == Some(1) && said.contains("host-starts-server") && said.contains(expected), "{command:?}: {code:?}: {said}");
+    }
+    let (code, said) = run(&["-e", "OF_THIS_SHELL=1", "--", place]);
+    assert!(code == Some(0) && said.contains("1 rules passed") || said.contains("1 rule passed"), "{code:?}: {said}");
+}
+
+#[test]
 fn rules_about_hosts_are_judged_when_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let check_shop = |arguments: &[&str]| {

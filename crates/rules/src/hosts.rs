@@ -4,12 +4,13 @@
 mod cost;
 mod limits;
 mod schemas;
+mod starts;
 
 pub use cost::{Cost, cost};
 
 use super::Revisions;
 use super::flaws::each_tool;
-use super::rule_definition::{Area, Judge, RequirementLevel, RequirementSource, Rule, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, RequirementLevel, RequirementSource, Rule, revisions};
 
 /// The same in all revisions.
 macro_rules! seen {
@@ -21,6 +22,17 @@ macro_rules! seen {
 const ANY: Revisions = revisions::ALL;
 
 pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "host-starts-server",
+        area: Area::Hosts,
+        requirement: "a server starts as a desktop host starts it: with a minimal PATH, few variables, and not in its own directory",
+        sources: seen!("https://modelcontextprotocol.io/docs/tools/debugging"),
+        on: AppliesTo::Stdio,
+        judge: Judge::Each(starts::starts),
+        why: "what only the author's shell provides is missing in a host, where users see nothing but a server that does not start",
+        remedy: "write absolute paths, and put variables into the `env` of the configuration; `--launch host` starts it in the same way",
+        ..Rule::DEFAULT
+    },
     Rule {
         id: "host-tool-name-is-accepted",
         area: Area::Hosts,

@@ -7,13 +7,14 @@ use crate::failure::Failure;
 use crate::offered::{Offered, offered};
 use crate::reporters::{ReporterArgs, Written};
 use crate::status::Status;
-use crate::target::{TargetArgs, Words};
+use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::typed::Typed;
 use crate::{output, recording, settings, whole_file};
 use clap::Args as _;
 use clap::builder::StringValueParser;
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_check::{Budget, CheckOptions, Explored, Permission, RepeatedCalls, explore};
+use mcproof_check::{Budget, CheckOptions, Explored, HostStart, Permission, RepeatedCalls, explore};
+use mcproof_client::Target;
 use mcproof_client::redaction::Redactor;
 use mcproof_record::{
     Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, Gap, GapKind, Judged, RuleResult, Severity,
@@ -89,7 +90,7 @@ struct RuleArgs {
     /// Also check what browsers need, such as CORS
     #[arg(long)]
     browser: bool,
-    /// Also check what known hosts reject, and estimate the token cost of the tools
+    /// Also check what known hosts reject, and whether the server starts as they start it; estimate the token cost of the tools
     #[arg(long)]
     hosts: bool,
     /// URL of another instance of the same server, without session affinity; may be repeated
@@ -117,6 +118,9 @@ fn only_help() -> String {
     )
 }
 
+/// The rule that judges a start by a desktop host.
+const HOST_STARTS_SERVER: &str = "host-starts-server";
+
 /// The rules that judge calls which were repeated.
 const OF_REPEATED_CALLS: [&str; 2] = ["lost-response-doubles-no-effect", "idempotent-changes-nothing-twice"];
 
@@ -137,7 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             let saved = read_report(path)?;
             Talked { target: saved.target, conversations: saved.conversations, secrets: Redactor::default() }
         }
-        None => match arguments.talk()? {
+        None => match arguments.talk(rules.iter().any(|rule| rule.id == HOST_STARTS_SERVER))? {
             Ok(talked) => talked,
             Err(exit) => return Ok(exit),
         },
@@ -234,13 +238,14 @@ struct Talked {
 }
 
 impl Arguments {
-    /// Holds the conversations, unless the user ends it.
-    fn talk(&self) -> Result<Result<Talked, Exit>, Failure> {
+    /// Holds the conversations, unless the user ends it. `as_host` starts the server once more as a desktop host does.
+    fn talk(&self, as_host: bool) -> Result<Result<Talked, Exit>, Failure> {
         let resolved = self.server.resolve(self.target.as_slice(), Words::Name)?;
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
         let check_options = CheckOptions {
             budget: Budget::of(self.rules.deadline),
             as_browser: self.rules.browser,
+            host_start: as_host.then(|| self.host_start(&resolved.target)).flatten(),
             replicas: self.rules.replica.clone(),
             repeats: if self.rules.lost_response { RepeatedCalls::OfAllTools } else { RepeatedCalls::default() },
             ..resolved.check_options(self.rules.call.clone().unwrap_or_default())
@@ -262,6 +267,25 @@ impl Arguments {
                 Err(Failure::new(Exit::Unreachable, diagnostic.map_text(|text| secrets.text(&text).into_owned())))
             }
         }
+    }
+
+    /// The same server as a desktop host starts it, if it is one that hosts start.
+    fn host_start(&self, target: &Target) -> Option<HostStart> {
+        let Target::Stdio(_) = target else { return None };
+        let server = TargetArgs { launch: host::Style::Host, ..self.server.clone() };
+        let resolved = server.resolve(self.target.as_slice(), Words::Name);
+        let hint = resolved.as_ref().ok().and_then(Resolved::host_hint);
+        let launch = match resolved.map(|resolved| resolved.target) {
+            Ok(Target::Stdio(launch)) => Ok(launch),
+            Ok(Target::Http { .. }) => return None,
+            Err(failure) => {
+                let Diagnostic { message, hint, .. } = *failure.diagnostic;
+                Err(hint.map_or_else(|| message.clone(), |hint| format!("{message}; {hint}")))
+            }
+        };
+        let handed_on = |name: &String| launch.as_ref().is_ok_and(|launch| launch.env.iter().any(|(known, _)| known == name));
+        let left_out = settings::variables().into_keys().filter(|name| !handed_on(name)).collect();
+        Some(HostStart { launch, hint, left_out })
     }
 
     /// What was typed, for the commands that judge single rules again.

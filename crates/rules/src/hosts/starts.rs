@@ -1,0 +1,17 @@
+//! The start of the server by a host.
+
+use crate::rule_definition::{Judgment, Violation};
+use mcproof_analysis::ConversationView;
+use mcproof_analysis::probes::HOST_START;
+use mcproof_record::ProbeOutcome;
+
+pub(super) fn starts(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(attempt) = conversation.probe(HOST_START) else {
+        return Judgment::Untestable("the server was not started as a desktop host starts it".into());
+    };
+    match (attempt.probed.outcome, &attempt.probed.subject) {
+        (ProbeOutcome::Done, _) => Judgment::Pass,
+        (ProbeOutcome::Gone, Some(why)) => Judgment::Broken(vec![Violation::new(why.clone(), [])]),
+        _ => Judgment::Untestable("there was no time to start the server as a desktop host does".into()),
+    }
+}
