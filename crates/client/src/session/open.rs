@@ -36,6 +36,8 @@ const MAX_HEARD: usize = 20;
 /// How long another process may listen at the server's port until it counts as the server all the same: a container, for example, listens
 /// through a process of its own.
 const OTHER_LISTENER: Duration = Duration::from_secs(2);
+/// How long a port may be held by what was just ended: Windows ends processes without waiting, and children outlive those who held them.
+const LETS_GO: Duration = Duration::from_secs(1);
 
 /// Who else listens at a URL of this machine.
 fn other_at(url: &Url, server: i32) -> Option<String> {
@@ -385,6 +387,19 @@ impl<'a> Opening<'a> {
         Err(self.blame_process(spawned, failure, "its HTTP+SSE stream was open").await)
     }
 
+    /// Whether something accepts connections there, and goes on: what was killed may hold its port for a moment.
+    async fn stays_taken(&self, url: Url) -> Result<bool, ConnectFailure> {
+        let exchanger = self.exchanger(url)?;
+        let began = Instant::now();
+        while exchanger.accepts().await.is_ok() {
+            if began.elapsed() >= LETS_GO {
+                return Ok(true);
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(false)
+    }
+
     /// Starts an HTTP server and waits until something accepts connections at its address.
     pub(super) async fn serve(
         &self,
@@ -404,7 +419,7 @@ impl<'a> Opening<'a> {
             speaks.notify_one();
         });
         // Otherwise we would test whatever listens there, and call it this server.
-        if locate.is_none() && self.exchanger(endpoint.url.clone())?.accepts().await.is_ok() {
+        if locate.is_none() && self.stays_taken(endpoint.url.clone()).await? {
             return Err(ConnectFailure::AddressTaken { url: endpoint.url.to_string() });
         }
         let (process, stdin, stdout) = Process::start(launch, &self.options.guardian, self.tap, Some(Arc::clone(&watcher))).await?;
