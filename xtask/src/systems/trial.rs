@@ -215,8 +215,12 @@ impl Trial {
             let program = processes(&child).into_iter().find(|process| process.command.contains(" test "));
             if let Some(program) = program.filter(|_| runs) {
                 chroot::run(Command::new("kill").args(["-9", &program.id.to_string()]))?;
-                until(GONE_AFTER, || processes(&child).is_empty());
-                left.extend(processes(&child).into_iter().map(|process| format!("{} after kill {round}", process.command)));
+                let mut there = Vec::new();
+                until(GONE_AFTER, || {
+                    there = processes(&child);
+                    there.is_empty()
+                });
+                left.extend(there.into_iter().map(|process| format!("{} after kill {round}", process.command)));
             } else {
                 outcome = Outcome::TimedOut;
             }
