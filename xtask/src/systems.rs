@@ -56,7 +56,7 @@ const SYSTEMS: [System; 3] = [
 ];
 
 /// One chroot builds for all three. The standard library is built from its sources: Debian has no package of it for two of them.
-const BUILD: [&str; 10] = [
+const BUILD: [&str; 11] = [
     "rustc",
     "cargo",
     "rust-src",
@@ -66,6 +66,7 @@ const BUILD: [&str; 10] = [
     "gcc-mingw-w64-x86-64-win32",
     "musl-tools",
     "gcc-aarch64-linux-gnu",
+    "libc6-dev-arm64-cross",
     "qemu-user",
 ];
 /// What Cargo.toml has optimized in the profile for development, which takes longer than what runs here.
@@ -189,14 +190,18 @@ fn cargo(place: &Path, system: &System, words: &[&str]) -> Result<BTreeMap<Strin
     let mut command = chroot::as_root(place, mounts, &script);
     let mut cargo = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("cannot start unshare: {error}"))?;
     let lines = BufReader::new(cargo.stdout.take().expect("stdout is piped")).lines();
-    let built = lines.map_while(Result::ok).filter_map(|line| executable(&line)).map(|(name, file)| (name, place.join(file))).collect();
+    let built = lines.map_while(Result::ok).filter_map(|line| executable(&line, words[0] == "test")).map(|(name, file)| (name, place.join(file))).collect();
     let status = cargo.wait().map_err(|error| format!("cannot wait for cargo: {error}"))?;
     if status.success() { Ok(built) } else { Err(format!("cargo {} ended with {status}", words.join(" "))) }
 }
 
-/// The package and the file, without its first slash, of a line in which cargo names a program.
-fn executable(line: &str) -> Option<(String, String)> {
+/// The package and the file, without its first slash, of a line in which cargo names a program: of tests if `are_tests`, for which cargo
+/// also builds the program that they start.
+fn executable(line: &str, are_tests: bool) -> Option<(String, String)> {
     let message: Value = serde_json::from_str(line).ok()?;
+    if message.pointer("/profile/test")?.as_bool()? != are_tests {
+        return None;
+    }
     let file = message.get("executable")?.as_str()?.trim_start_matches('/').to_owned();
     let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?.file_name()?.to_str()?.to_owned();
     Some((folder, file))
@@ -219,9 +224,11 @@ mod tests {
     #[test]
     fn a_program_is_found_in_what_cargo_says() {
         let line =
-            r#"{"reason":"compiler-artifact","manifest_path":"/src/crates/system/Cargo.toml","executable":"/target/x/debug/deps/a.exe"}"#;
-        assert_eq!(executable(line), Some(("system".to_owned(), "target/x/debug/deps/a.exe".to_owned())));
-        assert_eq!(executable(r#"{"reason":"compiler-artifact","manifest_path":"/src/Cargo.toml","executable":null}"#), None);
-        assert_eq!(executable("no JSON"), None);
+            r#"{"reason":"compiler-artifact","manifest_path":"/src/crates/system/Cargo.toml","profile":{"test":true},"executable":"/target/x/debug/deps/a.exe"}"#;
+        assert_eq!(executable(line, true), Some(("system".to_owned(), "target/x/debug/deps/a.exe".to_owned())));
+        assert_eq!(executable(line, false), None);
+        let library = r#"{"reason":"compiler-artifact","manifest_path":"/src/Cargo.toml","profile":{"test":true},"executable":null}"#;
+        assert_eq!(executable(library, true), None);
+        assert_eq!(executable("no JSON", true), None);
     }
 }
