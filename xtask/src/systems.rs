@@ -190,7 +190,11 @@ fn cargo(place: &Path, system: &System, words: &[&str]) -> Result<BTreeMap<Strin
     let mut command = chroot::as_root(place, mounts, &script);
     let mut cargo = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("cannot start unshare: {error}"))?;
     let lines = BufReader::new(cargo.stdout.take().expect("stdout is piped")).lines();
-    let built = lines.map_while(Result::ok).filter_map(|line| executable(&line, words[0] == "test")).map(|(name, file)| (name, place.join(file))).collect();
+    let built = lines
+        .map_while(Result::ok)
+        .filter_map(|line| executable(&line, words[0] == "test"))
+        .map(|(name, file)| (name, place.join(file)))
+        .collect();
     let status = cargo.wait().map_err(|error| format!("cannot wait for cargo: {error}"))?;
     if status.success() { Ok(built) } else { Err(format!("cargo {} ended with {status}", words.join(" "))) }
 }
@@ -223,8 +227,7 @@ mod tests {
 
     #[test]
     fn a_program_is_found_in_what_cargo_says() {
-        let line =
-            r#"{"reason":"compiler-artifact","manifest_path":"/src/crates/system/Cargo.toml","profile":{"test":true},"executable":"/target/x/debug/deps/a.exe"}"#;
+        let line = r#"{"reason":"compiler-artifact","manifest_path":"/src/crates/system/Cargo.toml","profile":{"test":true},"executable":"/target/x/debug/deps/a.exe"}"#;
         assert_eq!(executable(line, true), Some(("system".to_owned(), "target/x/debug/deps/a.exe".to_owned())));
         assert_eq!(executable(line, false), None);
         let library = r#"{"reason":"compiler-artifact","manifest_path":"/src/Cargo.toml","profile":{"test":true},"executable":null}"#;

@@ -187,7 +187,8 @@ pub async fn explore(check_options: &CheckOptions) -> Explored {
     // Without its type: what a check awaits is nested almost as deeply as the compiler follows.
     let exploration: Pin<Box<dyn Future<Output = Explored> + Send + '_>> = Box::pin(explore_all(check_options));
     let mut explored = exploration.await;
-    host_start::mark(check_options, &mut explored.conversations).await;
+    let marking: Pin<Box<dyn Future<Output = ()> + Send + '_>> = Box::pin(host_start::mark(check_options, &mut explored.conversations));
+    marking.await;
     check_options.calls.mark(&mut explored.conversations);
     let sdks = check_options.detected_sdks.told().await;
     explored.conversations.iter_mut().for_each(|take| take.sdks.clone_from(&sdks));

@@ -90,7 +90,8 @@ fn suites_start_their_servers_so_as_well() {
 fn a_check_for_hosts_names_what_only_this_shell_provides() {
     let folder = tempfile::tempdir().unwrap();
     let runner = folder.path().join("my-runner");
-    let script = format!("#!/bin/sh\ntest \"$OF_THIS_SHELL\" || {{ echo OF_THIS_SHELL is not set >&2; exit 1; }}\nexec {MCPROOF} demo shop\n");
+    let script =
+        format!("#!/bin/sh\ntest \"$OF_THIS_SHELL\" || {{ echo OF_THIS_SHELL is not set >&2; exit 1; }}\nexec {MCPROOF} demo shop\n");
     std::fs::write(&runner, script).unwrap();
     std::fs::set_permissions(&runner, std::fs::Permissions::from_mode(0o755)).unwrap();
     let place = runner.to_str().unwrap();

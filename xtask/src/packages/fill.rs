@@ -145,8 +145,11 @@ mod tests {
         assert_eq!(scoop["architecture"]["64bit"]["hash"], windows.as_str());
         assert_eq!(scoop["architecture"]["64bit"]["url"], format!("{place}/mcproof-{WINDOWS}.zip").as_str());
         let winget = fs::read_to_string(out.path().join("winget/own.mcproof.installer.yaml")).unwrap();
-        let lines =
-            ["PackageIdentifier: own.mcproof\n", &format!("InstallerUrl: {place}/mcproof-{WINDOWS}.zip\n"), &format!("Sha256: {windows}\n")];
+        let lines = [
+            "PackageIdentifier: own.mcproof\n",
+            &format!("InstallerUrl: {place}/mcproof-{WINDOWS}.zip\n"),
+            &format!("Sha256: {windows}\n"),
+        ];
         for line in lines {
             assert!(winget.contains(line), "{line}: {winget}");
         }

@@ -11,7 +11,7 @@ pub(super) fn starts(conversation: &ConversationView<'_>) -> Judgment {
     };
     match (attempt.probed.outcome, &attempt.probed.subject) {
         (ProbeOutcome::Done, _) => Judgment::Pass,
-        (ProbeOutcome::Gone, Some(why)) => Judgment::Broken(vec![Violation::new(why.clone(), [])]),
+        (ProbeOutcome::Gone, Some(why)) => Judgment::Broken(vec![Violation::new(why.clone(), [attempt.probed.first])]),
         _ => Judgment::Untestable("there was no time to start the server as a desktop host does".into()),
     }
 }

@@ -103,9 +103,10 @@ impl Manager {
             Self::Cargo => asked("cargo", &["info", "mcproof", "--color", "never"]),
             Self::Homebrew => asked("brew", &["info", "--json=v2", "mcproof"]),
             Self::Scoop => asked("scoop", &["cat", "mcproof"]),
-            Self::Winget => {
-                asked("winget", &["show", "--moniker", "mcproof", "--locale", "en-US", "--accept-source-agreements", "--disable-interactivity"])
-            }
+            Self::Winget => asked(
+                "winget",
+                &["show", "--moniker", "mcproof", "--locale", "en-US", "--accept-source-agreements", "--disable-interactivity"],
+            ),
         }
     }
 
