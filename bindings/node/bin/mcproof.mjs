@@ -12,7 +12,7 @@ try {
 }
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-  // A console of Windows tells all programs in it, and Node.js could only end the other one at once.
+  // On Windows the console sends this to mcproof as well, and `kill` would terminate it at once.
   process.on(signal, () => process.platform === "win32" || child.kill(signal));
 }
 child.on("error", (error) => {

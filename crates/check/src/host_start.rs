@@ -1,11 +1,11 @@
-//! One start of the server as a desktop host does it, which leaves a mark. What a host hands on is known by whoever asks for it.
+//! One start of the server as a desktop host does it, which leaves a mark. What a host passes to servers is known by whoever asks for it.
 
 use super::CheckOptions;
 use super::explorer::Explorer;
 use mcproof_analysis::diagnosis::sentence;
 use mcproof_analysis::probes::HOST_START;
 use mcproof_client::{Launch, Target};
-use mcproof_protocol::{EraChoice, Revision};
+use mcproof_protocol::{Era, EraChoice, Revision};
 use mcproof_record::{Conversation, FrameId, Opened, ProbeOutcome, Probed, Transcript};
 
 /// The start of a server in the surroundings of a desktop host.
@@ -15,7 +15,7 @@ pub struct HostStart {
     pub launch: Result<Launch, String>,
     /// What is probably wrong if it does not start, likewise.
     pub hint: Option<String>,
-    /// The variables of this environment that a host does not hand on.
+    /// The variables of this environment that a host does not pass to servers.
     pub left_out: Vec<String>,
 }
 
@@ -26,13 +26,16 @@ const SEARCHED: usize = 40;
 pub(super) async fn mark(check_options: &CheckOptions, conversations: &mut [Conversation]) {
     let Some(start) = &check_options.host_start else { return };
     let Some(conversation) = conversations.iter_mut().find(|conversation| conversation.opened == Opened::Yes) else { return };
-    let is_modern = conversation.revision == Revision::MODERN.as_str();
-    let era = if is_modern { EraChoice::Modern } else { EraChoice::Legacy };
+    let era = match Revision::at(&conversation.revision).era() {
+        Era::Legacy => EraChoice::Legacy,
+        Era::Modern => EraChoice::Modern,
+    };
     let (subject, outcome) = match &start.launch {
         Err(why) => (Some(why.clone()), ProbeOutcome::Gone),
         Ok(launch) => try_to_start(check_options, start, launch, era).await,
     };
-    let at = conversation.transcript.frames.last().map_or(FrameId(0), |frame| frame.id);
+    // How it was started here; what came last is of this start, not of that.
+    let at = conversation.transcript.frames.first().map_or(FrameId(0), |frame| frame.id);
     conversation.probes.push(Probed { probe: HOST_START.into(), subject, first: at, end: at, outcome });
 }
 
@@ -46,7 +49,10 @@ async fn try_to_start(check_options: &CheckOptions, start: &HostStart, launch: &
         Err(_) if check_options.budget.left().is_zero() => (None, ProbeOutcome::Silent),
         Err(failed) => {
             let (conversation, failure) = *failed;
-            let mut why = format!("started by a desktop host, it fails: {}", sentence(&failure, &conversation.transcript));
+            let mut why = format!(
+                "in the environment of a desktop host, the server does not start: {}",
+                sentence(&failure, &conversation.transcript)
+            );
             for more in start.hint.clone().into_iter().chain(needed(&conversation.transcript, &start.left_out)) {
                 why = format!("{why}; {more}");
             }
@@ -55,7 +61,7 @@ async fn try_to_start(check_options: &CheckOptions, start: &HostStart, launch: &
     }
 }
 
-/// Which of the variables that a host does not hand on the server names in its last words, or else these words.
+/// Which of the variables that a host does not pass the server names in its last words, or else these words.
 fn needed(transcript: &Transcript, left_out: &[String]) -> Option<String> {
     let lines = transcript.tail(0, SEARCHED).stderr;
     let is_named = |name: &&String| {
@@ -63,7 +69,7 @@ fn needed(transcript: &Transcript, left_out: &[String]) -> Option<String> {
     };
     let named: Vec<String> = left_out.iter().filter(is_named).map(|name| format!("`{name}`")).collect();
     if !named.is_empty() {
-        return Some(format!("its stderr names {}, which a host does not hand on", named.join(" and ")));
+        return Some(format!("its stderr names {}, which hosts do not pass to servers", named.join(" and ")));
     }
     lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| format!("its stderr ends with: {}", line.trim()))
 }
@@ -81,7 +87,7 @@ mod tests {
             let frame = Frame { id: FrameId(0), at: Duration::ZERO, direction: Direction::FromServer, body };
             needed(&Transcript { frames: vec![frame], dropped: 0 }, &["SHOP_KEY".to_owned(), "EDITOR".to_owned()])
         };
-        assert_eq!(said("set SHOP_KEY=…"), Some("its stderr names `SHOP_KEY`, which a host does not hand on".to_owned()));
+        assert_eq!(said("set SHOP_KEY=…"), Some("its stderr names `SHOP_KEY`, which hosts do not pass to servers".to_owned()));
         assert_eq!(said("set MY_SHOP_KEY"), Some("its stderr ends with: set MY_SHOP_KEY".to_owned()));
         assert_eq!(said(" "), None);
     }

@@ -103,7 +103,7 @@ fn a_check_for_hosts_names_what_only_this_shell_provides() {
     let broken: [(&[&str], &str); 3] = [
         (&["--hosts", "--", "my-runner"], "`my-runner` is not on the PATH of a desktop host"),
         (&["--hosts", "--", "./my-runner"], "use its absolute path"),
-        (&["--hosts", "--", place], "its stderr names `OF_THIS_SHELL`, which a host does not hand on"),
+        (&["--hosts", "--", place], "its stderr names `OF_THIS_SHELL`, which hosts do not pass to servers"),
     ];
     for (command, expected) in broken {
         let (code, said) = run(command);

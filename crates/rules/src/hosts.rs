@@ -25,12 +25,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-starts-server",
         area: Area::Hosts,
-        requirement: "a server starts as a desktop host starts it: with a minimal PATH, few variables, and not in its own directory",
+        requirement: "a server starts in the environment of a desktop host: a minimal PATH, few variables, and another directory than its own",
         sources: seen!("https://modelcontextprotocol.io/docs/tools/debugging"),
         on: AppliesTo::Stdio,
         judge: Judge::Each(starts::starts),
         why: "what only the author's shell provides is missing in a host, where users see nothing but a server that does not start",
-        remedy: "write absolute paths, and put variables into the `env` of the configuration; `--launch host` starts it in the same way",
+        remedy: "write absolute paths, and set variables in the `env` of the host's configuration; `--launch host` reproduces it",
         ..Rule::DEFAULT
     },
     Rule {

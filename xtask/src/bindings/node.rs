@@ -113,7 +113,12 @@ impl Place {
 
     /// Gives back the tarballs for this machine.
     fn pack_own(&self, root: &Path, program: &Path) -> Result<Vec<PathBuf>, String> {
-        self.pack(root, &Program { program: program.to_owned(), addon: Some(addon_beside(program)?), printer: None }, &[], &self.target)
+        self.pack(
+            root,
+            &Program { program: program.to_owned(), addon: Some(addon_beside(program)?), ..Program::default() },
+            &[],
+            &self.target,
+        )
     }
 
     fn pack(&self, root: &Path, program: &Program, more: &[&str], out: &Path) -> Result<Vec<PathBuf>, String> {

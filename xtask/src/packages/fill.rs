@@ -59,26 +59,24 @@ pub(crate) fn installer(root: &Path, out: &Path, releases: &str) -> Result<(), S
 /// Writes the manifests, which name an archive for each system that their package managers run on.
 pub(crate) fn manifests(root: &Path, out: &Path, repository: &str, missing: Missing) -> Result<(), String> {
     let owner = repository.rsplit('/').nth(1).filter(|owner| !owner.is_empty()).ok_or_else(|| format!("{repository} names no owner"))?;
+    let pair = |placeholder: &str, value: &str| (placeholder.to_owned(), value.to_owned());
+    let mut values = vec![
+        pair("@VERSION@", version()),
+        pair("@DESCRIPTION@", env!("CARGO_PKG_DESCRIPTION")),
+        pair("@REPOSITORY@", repository),
+        pair("@RELEASES@", &releases_of(repository)),
+        pair("@OWNER@", owner),
+    ];
+    for (triple, archive) in archives(out) {
+        values.push((format!("@SHA256_{triple}@"), checksum(&archive)?));
+    }
+    // Those that are there stand before, and have filled their places.
+    if missing == Missing::Zeros {
+        values.extend(TARGETS.iter().map(|target| (format!("@SHA256_{}@", target.triple), "0".repeat(64))));
+    }
     for (template, name) in MANIFESTS {
-        let mut text = read(&root.join("packages").join(template))?;
-        let values = [
-            ("@VERSION@", version()),
-            ("@DESCRIPTION@", env!("CARGO_PKG_DESCRIPTION")),
-            ("@REPOSITORY@", repository),
-            ("@RELEASES@", &releases_of(repository)),
-            ("@OWNER@", owner),
-        ];
-        for (placeholder, value) in values {
-            text = text.replace(placeholder, value);
-        }
-        for (triple, archive) in archives(out) {
-            text = text.replace(&format!("@SHA256_{triple}@"), &checksum(&archive)?);
-        }
-        if missing == Missing::Zeros {
-            for target in &TARGETS {
-                text = text.replace(&format!("@SHA256_{}@", target.triple), &"0".repeat(64));
-            }
-        }
+        let template = read(&root.join("packages").join(template))?;
+        let text = values.iter().fold(template, |text, (placeholder, value)| text.replace(placeholder, value));
         write(out, &name.replace("@OWNER@", owner), &text)?;
     }
     Ok(())

@@ -143,9 +143,12 @@ impl Trial {
         peers::run(Command::new("npm").args(pack).arg(&out))?;
         tarballs.push(out.join(format!("{node}-{version}.tgz")));
         for tarball in tarballs {
-            let file = tarball.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let name = if file.starts_with("mcproof-cli") { format!("@mcproof/cli-{}", target.npm) } else { file };
-            let folder = modules.join(["mcproof", node].into_iter().find(|package| name.starts_with(package)).unwrap_or(&name));
+            let package = match tarball.file_name().unwrap_or_default().to_string_lossy() {
+                file if file.starts_with("mcproof-cli-") => format!("@mcproof/cli-{}", target.npm),
+                file if file.starts_with("mcproof-") => "mcproof".to_owned(),
+                _ => node.to_owned(),
+            };
+            let folder = modules.join(package);
             fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
             peers::run(Command::new("tar").arg("-xzf").arg(&tarball).args(["--strip-components", "1", "-C"]).arg(&folder))?;
         }

@@ -93,7 +93,7 @@ struct RuleArgs {
     /// Also check what browsers need, such as CORS
     #[arg(long)]
     browser: bool,
-    /// Also check what known hosts reject, and whether the server starts as they start it; estimate the token cost of the tools
+    /// Also check what known hosts reject and whether the server starts in their environment, and estimate the token cost of the tools
     #[arg(long)]
     hosts: bool,
     /// URL of another instance of the same server, without session affinity; may be repeated

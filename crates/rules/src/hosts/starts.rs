@@ -1,4 +1,4 @@
-//! The start of the server by a host.
+//! Whether the server starts in the environment of a desktop host.
 
 use crate::rule_definition::{Judgment, Violation};
 use mcproof_analysis::ConversationView;
@@ -7,11 +7,11 @@ use mcproof_record::ProbeOutcome;
 
 pub(super) fn starts(conversation: &ConversationView<'_>) -> Judgment {
     let Some(attempt) = conversation.probe(HOST_START) else {
-        return Judgment::Untestable("the server was not started as a desktop host starts it".into());
+        return Judgment::Untestable("the server was not started in the environment of a desktop host".into());
     };
     match (attempt.probed.outcome, &attempt.probed.subject) {
         (ProbeOutcome::Done, _) => Judgment::Pass,
         (ProbeOutcome::Gone, Some(why)) => Judgment::Broken(vec![Violation::new(why.clone(), [attempt.probed.first])]),
-        _ => Judgment::Untestable("there was no time to start the server as a desktop host does".into()),
+        _ => Judgment::Untestable("there was no time to start the server in the environment of a desktop host".into()),
     }
 }
