@@ -121,7 +121,7 @@ pub(crate) async fn send(hub: &Arc<Hub>, id: u64, request: Request) -> Result<Ou
         (None, None) => {
             let deadline = Deadline { idle, maximum: Some(REQUEST_TIMEOUT) };
             let terms = WaitOptions { deadline, cancellation: Some(cancellation) };
-            let replied = session.request(&request.method, request.params, terms).await;
+            let replied = session.request_rounds(&request.method, request.params, terms).await;
             note(session, replied, &mut outcome, &request.method).await;
         }
     }

@@ -73,10 +73,7 @@ pub struct Store {
     pub(crate) fence: Fence,
     /// Days whose partition is there; always empty in SQLite, which has none.
     days: Arc<Mutex<BTreeSet<i64>>>,
-    /// Of SQLite on a disk.
-    file: Arc<OnceLock<OpenFile>>,
-    /// Nothing is read or written before.
-    is_admitted: Arc<AtomicBool>,
+    admission: Arc<Admission>,
     /// Of SQLite: what was written last is lost.
     is_log_lost: Arc<AtomicBool>,
     /// Targets that only other processes know.
@@ -85,6 +82,25 @@ pub struct Store {
     kept_since: Arc<AtomicI64>,
     /// A connection that nobody uses: a database in memory ends with its last one, and the pool closes those that fail.
     anchor: Option<AnyPool>,
+}
+
+/// What each new connection of a pool needs to be of use.
+#[derive(Debug, Default)]
+struct Admission {
+    /// Nothing is read or written before.
+    is_open: AtomicBool,
+    /// Of SQLite on a disk: what another file at its path says is of another database.
+    file: OnceLock<OpenFile>,
+}
+
+impl Admission {
+    fn new(is_open: bool) -> Arc<Self> {
+        Arc::new(Self { is_open: is_open.into(), ..Self::default() })
+    }
+
+    fn is_displaced(&self) -> bool {
+        self.file.get().is_some_and(|file| identity(&file.path) != Some(file.identity))
+    }
 }
 
 /// The file that a database was opened in. A file that is removed or replaced can still be written by whoever has it open, and nobody
@@ -108,6 +124,8 @@ fn identity(path: &Path) -> Option<u64> {
     std::fs::metadata(path).ok().map(|about| files::identity(&about))
 }
 
+const PUT_BACK: &str = "put the file back, or restart the monitor: it then begins with the file that is there, and forgets what it knows";
+
 /// What keeps results away from the tables whose lease somebody else has by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fence {
@@ -122,6 +140,8 @@ pub enum StoreFailure {
     Address(String),
     #[error("the database was written by a newer version of this program (tables of version {0}, this one knows {VERSION})")]
     Newer(i64),
+    #[error("the file of the database was removed or replaced")]
+    Displaced,
     #[error("{prefix}{0}", prefix = prefix(.0))]
     Database(#[from] sqlx::Error),
 }
@@ -129,7 +149,11 @@ pub enum StoreFailure {
 impl StoreFailure {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
-        let Self::Database(error) = self else { return None };
+        let error = match self {
+            Self::Displaced => return Some(PUT_BACK),
+            Self::Database(error) => error,
+            Self::Address(_) | Self::Newer(_) => return None,
+        };
         DatabaseProblem::of(error).map(|ailment| ailment.hint)
     }
 
@@ -223,7 +247,7 @@ impl Store {
     pub async fn open(address: &str) -> Result<Self, StoreFailure> {
         let dialect = Dialect::of_address(address)?;
         let options = dialect.options(address)?;
-        let is_admitted = Arc::new(AtomicBool::new(true));
+        let admission = Admission::new(true);
         let is_log_lost = Arc::new(AtomicBool::new(dialect.has_damaged_log(address)));
         if dialect == Dialect::Sqlite {
             make_private(&dialect.address(address))?;
@@ -234,12 +258,12 @@ impl Store {
             }
             first.close().await?;
         }
-        let writer = dialect.prepared(dialect.writers(), &[], &is_admitted).connect_with(options.clone()).await?;
+        let writer = dialect.prepared(dialect.writers(), &[], &admission).connect_with(options.clone()).await?;
         let pool = match dialect {
-            Dialect::Sqlite => dialect.prepared(READERS, &[CACHE_OF_READERS], &is_admitted).connect_with(options).await?,
+            Dialect::Sqlite => dialect.prepared(READERS, &[CACHE_OF_READERS], &admission).connect_with(options).await?,
             Dialect::Postgres => writer.clone(),
         };
-        let store = Self { is_log_lost, ..Self::of_pools(dialect, pool, writer, is_admitted) };
+        let store = Self { is_log_lost, ..Self::of_pools(dialect, pool, writer, admission) };
         store.know_file(address);
         store.prepare().await?;
         Ok(store)
@@ -252,13 +276,13 @@ impl Store {
     pub(crate) fn closed(address: &str) -> Result<Self, StoreFailure> {
         let dialect = Dialect::of_address(address)?;
         let options = dialect.options(address)?;
-        let is_admitted = Arc::new(AtomicBool::new(false));
-        let writer = dialect.prepared(dialect.writers(), &[], &is_admitted).connect_lazy_with(options.clone());
+        let admission = Admission::new(false);
+        let writer = dialect.prepared(dialect.writers(), &[], &admission).connect_lazy_with(options.clone());
         let pool = match dialect {
-            Dialect::Sqlite => dialect.prepared(READERS, &[CACHE_OF_READERS], &is_admitted).connect_lazy_with(options),
+            Dialect::Sqlite => dialect.prepared(READERS, &[CACHE_OF_READERS], &admission).connect_lazy_with(options),
             Dialect::Postgres => writer.clone(),
         };
-        Ok(Self::of_pools(dialect, pool, writer, is_admitted))
+        Ok(Self::of_pools(dialect, pool, writer, admission))
     }
 
     /// Opens what was closed, if its tables are, or can be made, those of this program.
@@ -275,32 +299,32 @@ impl Store {
         opened.writer.close().await;
         opened.pool.close().await;
         self.know_file(address);
-        self.is_admitted.store(true, Ordering::Relaxed);
+        self.admission.is_open.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     /// Whether the database was opened at all.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_admitted.load(Ordering::Relaxed)
+        self.admission.is_open.load(Ordering::Relaxed)
     }
 
-    fn of_pools(dialect: Dialect, pool: AnyPool, writer: AnyPool, is_admitted: Arc<AtomicBool>) -> Self {
-        let (days, file, left_alone, kept_since) = (Arc::default(), Arc::default(), Arc::default(), processes::never());
+    fn of_pools(dialect: Dialect, pool: AnyPool, writer: AnyPool, admission: Arc<Admission>) -> Self {
+        let (days, left_alone, kept_since) = (Arc::default(), Arc::default(), processes::never());
         let (fence, is_log_lost, anchor) = (Fence::Up, Arc::default(), None);
-        Self { pool, writer, dialect, fence, days, file, is_admitted, is_log_lost, left_alone, kept_since, anchor }
+        Self { pool, writer, dialect, fence, days, admission, is_log_lost, left_alone, kept_since, anchor }
     }
 
     fn know_file(&self, address: &str) {
         if self.dialect == Dialect::Sqlite
             && let Some(file) = OpenFile::of(&self.dialect.address(address))
         {
-            drop(self.file.set(file));
+            drop(self.admission.file.set(file));
         }
     }
 
     /// Whether the file of the database was removed, or another one put in its place.
-    pub(crate) fn is_displaced(&self) -> bool {
-        self.file.get().is_some_and(|file| identity(&file.path) != Some(file.identity))
+    pub fn is_displaced(&self) -> bool {
+        self.admission.is_displaced()
     }
 
     /// Whether the write-ahead log of the file was damaged when it was opened: SQLite then goes on with what the file has, and says nothing.
@@ -348,10 +372,10 @@ impl Dialect {
     }
 
     /// Whose connections are told first what all are told, and then `more`; none is given away before it is admitted.
-    fn prepared(self, connections: u32, more: &'static [&'static str], is_admitted: &Arc<AtomicBool>) -> AnyPoolOptions {
-        let is_admitted = Arc::clone(is_admitted);
+    fn prepared(self, connections: u32, more: &'static [&'static str], admission: &Arc<Admission>) -> AnyPoolOptions {
+        let admission = Arc::clone(admission);
         self.pool(connections).acquire_timeout(PATIENCE).after_connect(move |connection, _| {
-            let is_admitted = is_admitted.load(Ordering::Relaxed);
+            let is_admitted = admission.is_open.load(Ordering::Relaxed) && !admission.is_displaced();
             Box::pin(async move {
                 if !is_admitted {
                     return Err(sqlx::Error::PoolClosed);

@@ -164,10 +164,11 @@ impl Worker {
             let next = if leases.is_empty() { self.store.next_due(&self.region, now).await? } else { Some(now) };
             Ok((leases, next))
         };
-        match taken.await {
+        let taken = taken.await;
+        self.worker_health.displaced(self.store.is_displaced());
+        match taken {
             Ok((leases, next)) => {
                 self.worker_health.well(now);
-                self.worker_health.displaced(self.store.is_displaced());
                 let rest = next.map_or(LONGEST_REST, |next| next.since(now));
                 (leases, rest.clamp(SHORTEST_REST, LONGEST_REST))
             }

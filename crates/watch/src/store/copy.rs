@@ -3,14 +3,12 @@
 
 use super::incidents::{overtaken, unread};
 use super::values::Values;
-use super::{Dialect, Store, StoreFailure, decisions};
+use super::{Admission, Dialect, Store, StoreFailure, decisions};
 use crate::moment::{DAY, FIVE_MINUTES, Moment, millis};
 use futures_util::future::join_all;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _, Transaction};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -239,7 +237,7 @@ impl Store {
         let address = format!("sqlite:file:standby-{}?mode=memory&cache=shared", Uuid::now_v7());
         let connect = || dialect.pool(1).min_connections(1).idle_timeout(None).max_lifetime(None).connect(&address);
         let (anchor, pool) = (Some(connect().await?), connect().await?);
-        let store = Self { anchor, ..Self::of_pools(dialect, pool.clone(), pool, Arc::new(AtomicBool::new(true))) };
+        let store = Self { anchor, ..Self::of_pools(dialect, pool.clone(), pool, Admission::new(true)) };
         store.prepare().await?;
         store.prepare_for_decisions().await?;
         Ok(store)

@@ -71,6 +71,10 @@ pub(super) enum Task {
 }
 
 impl Trouble {
+    fn of(failure: &StoreFailure, task: Task) -> Self {
+        Self { why: failure.to_string(), hint: failure.hint(), task }
+    }
+
     /// Whether results are not accepted: somebody has to stand in then.
     pub(crate) fn is_refusal(&self) -> bool {
         self.task != Task::Keep
@@ -87,11 +91,10 @@ impl WorkerHealth {
                 report.trouble = Some(Trouble { why: "the database does not answer".into(), hint, task });
             }
         }
-        if report.is_displaced && report.trouble.is_none() {
-            let why = "the file of the database was removed or replaced".to_owned();
-            let hint =
-                Some("put the file back, or restart the monitor: it then begins with the file that is there, and forgets what it knows");
-            report.trouble = Some(Trouble { why, hint, task: Task::Keep });
+        // Whatever else fails follows from it.
+        if report.is_displaced {
+            let task = report.trouble.map_or(Task::Keep, |trouble| trouble.task);
+            report.trouble = Some(Trouble::of(&StoreFailure::Displaced, task));
         }
         // Something that was asked before may have been done meanwhile; what is found out now is still not written.
         if report.is_replaced && report.trouble.is_none() {
@@ -131,7 +134,7 @@ impl WorkerHealth {
     pub(super) fn ill(&self, task: Task, failure: &StoreFailure) {
         let mut report = self.lock();
         report.asked[task as usize] = None;
-        report.trouble = Some(Trouble { why: failure.to_string(), hint: failure.hint(), task });
+        report.trouble = Some(Trouble::of(failure, task));
     }
 
     /// Somebody is there who stands in for the database when it takes nothing.
@@ -148,7 +151,7 @@ impl WorkerHealth {
         {
             let mut report = self.lock();
             report.is_summoned = true;
-            report.trouble.get_or_insert_with(|| Trouble { why: failure.to_string(), hint: failure.hint(), task: Task::Commit });
+            report.trouble.get_or_insert_with(|| Trouble::of(failure, Task::Commit));
         }
         self.summons.notify_one();
     }

@@ -325,6 +325,7 @@ impl Services {
 
     /// Says so once, as long as it is the same.
     fn complain_once(&self, task: &'static str, failure: &StoreFailure) {
+        let failure = if self.monitor.store.is_displaced() { &StoreFailure::Displaced } else { failure };
         let why = failure.to_string();
         if self.lock_complaints().insert(task, why.clone()).as_ref() != Some(&why) {
             let hint = failure.hint().map(|hint| ("hint", hint));
