@@ -1,5 +1,5 @@
 import { Component, type ComponentChildren } from "preact";
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { addressOf, post } from "../lib/api";
 import { isObject, type Call } from "../lib/calls";
 import { sidesText } from "../lib/compare";
@@ -261,7 +261,8 @@ function Palette() {
   const [at, setAt] = useState(0);
   const input = useRef<HTMLInputElement>(null);
   const before = useRef(document.activeElement as HTMLElement | null);
-  useEffect(() => {
+  // At once: what is typed before the next frame is typed here.
+  useLayoutEffect(() => {
     input.current?.focus();
     return () => before.current?.focus();
   }, []);
@@ -295,7 +296,7 @@ function Palette() {
     found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });
     for (const one of ["light", "dark", "auto"] as const) found.push({ text: `Theme: ${one}`, about: "command", icon: one === "light" ? "sun" : one === "dark" ? "moon" : "auto", run: () => (theme.value = one) });
     return found;
-  }, []);
+  }, [catalog.value, overview.value]);
   const parts = needle.toLowerCase().split(/\s+/).filter(Boolean);
   const score = (command: Command) => {
     const [text, about] = [command.text.toLowerCase(), command.about.toLowerCase()];
@@ -329,7 +330,7 @@ function Palette() {
       }}>
         <div class="palette-input"><Icon name="search" /><input ref={input} value={needle} placeholder="Tools, prompts, resources, servers, commands" aria-label="Search everything" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={found[at] ? `palette-${at}` : undefined} autocomplete="off" spellcheck={false} onInput={(event) => { setNeedle(event.currentTarget.value); setAt(0); }} /></div>
         <div class="palette-list" id="palette-list" role="listbox" aria-label="Found">
-          {found.map((command, index) => <div key={command.about + command.text} id={`palette-${index}`} role="option" aria-selected={index === at} class="palette-item" onMouseMove={() => setAt(index)} onClick={() => choose(command)} ref={(element) => { if (index === at) element?.scrollIntoView({ block: "nearest" }); }}><Icon name={command.icon} size={15} /><span class="clip">{visible(command.text)}</span><span class="muted small clip grow">{visible(command.about)}</span></div>)}
+          {found.map((command, index) => <div key={command.about + command.text} id={`palette-${index}`} role="option" aria-selected={index === at} class="palette-item" onMouseMove={(event) => { if (event.movementX || event.movementY) setAt(index); }} onClick={() => choose(command)} ref={(element) => { if (index === at) element?.scrollIntoView({ block: "nearest" }); }}><Icon name={command.icon} size={15} /><span class="clip">{visible(command.text)}</span><span class="muted small clip grow">{visible(command.about)}</span></div>)}
           {found.length === 0 && <p class="muted pad">Nothing is called that.</p>}
         </div>
       </div>
