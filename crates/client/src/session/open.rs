@@ -18,6 +18,7 @@ use crate::transport::{
     Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
 };
 use mcproof_protocol::{Era, EraChoice, Revision, Transport, error_code, methods};
+use mcproof_system::pipes::PipeGauge;
 use mcproof_system::{listening_addresses, other_listener};
 use serde_json::json;
 use std::pin::pin;
@@ -29,6 +30,15 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use url::Url;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a server that has read `server/discover` may be silent until `initialize` follows. At the most an eighth of the time that
+/// there is: what is left has to do for a process that starts anew.
+const SILENCE: Duration = Duration::from_secs(2);
+/// In how many silences a server that reads on has to respond to one of the two requests. One that does not read `initialize` is stuck in
+/// the request before, and has one.
+const SILENCES: u32 = 4;
+/// How often to look whether a server has read what it was sent.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Lines of a server that is starting after which it is looked whether it listens by now.
 const MAX_HEARD: usize = 20;
@@ -104,7 +114,7 @@ async fn open_channel(
     let (dispatcher, queue) = Dispatcher::new(tap, options);
     let channel = open(Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
-    let handshake = match opening.shake_hands_on_a_pipe(&attempt, Transport::InMemory).await {
+    let handshake = match opening.shake_hands_on_a_pipe(&attempt, Transport::InMemory, None).await {
         Ok(handshake) => handshake,
         Err(HandshakeError::Lasting(failure) | HandshakeError::ProbeOutcome(Some(failure), _)) => return Err(failure),
         // Nothing is there to be started again.
@@ -188,41 +198,54 @@ impl<'a> Opening<'a> {
     }
 
     async fn stdio(&self, launch: &Launch) -> Result<Session, ConnectFailure> {
-        let attempt = self.start_stdio(launch).await?;
-        let era_evidence = match self.shake_hands_on_a_pipe(&attempt, Transport::Stdio).await {
+        let (attempt, gauge) = self.start_stdio(launch).await?;
+        let era_evidence = match self.shake_hands_on_a_pipe(&attempt, Transport::Stdio, gauge).await {
             Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
             Err(HandshakeError::Lasting(failure)) => return Err(self.failed(attempt, None, failure, None).await),
             Err(HandshakeError::ProbeOutcome(_, evidence)) => evidence,
         };
         self.tap.note("the server is restarted, to try `initialize` on a process that was not probed");
         attempt.discard(self.options.patience).await;
-        let attempt = self.start_stdio(launch).await?;
+        let lost_to_discovery = self.began.elapsed();
+        let attempt = self.start_stdio(launch).await?.0;
         match self.initialize(&attempt, Transport::Stdio, None).await {
-            Ok(handshake) => Ok(self.session(attempt, None, Handshake { era_evidence, ..handshake })),
+            Ok(handshake) => Ok(self.session(attempt, None, Handshake { era_evidence, lost_to_discovery, ..handshake })),
             Err(failure) => Err(self.failed(attempt, None, failure, None).await),
         }
     }
 
-    /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So after half of the
-    /// time `initialize` follows on the same streams (2026-07-28, transports/stdio, backward compatibility: no response within a
-    /// reasonable time means legacy), and a response to either request counts, that to `server/discover` first: it comes late
-    /// from a server that is only slow.
-    async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: Transport) -> Result<Handshake, HandshakeError> {
+    /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So `initialize` follows on the
+    /// same streams once the server has read `server/discover` and was silent for a moment, or after half of the time (2026-07-28,
+    /// transports/stdio, backward compatibility: no response within a reasonable time means legacy). A response to either request counts,
+    /// that to `server/discover` first: it comes late from a server that is only slow. One that has read and responds to neither may be
+    /// stuck in the request that it does not know.
+    async fn shake_hands_on_a_pipe(
+        &self,
+        attempt: &Attempt,
+        transport: Transport,
+        gauge: Option<PipeGauge>,
+    ) -> Result<Handshake, HandshakeError> {
         match self.era() {
             EraChoice::Legacy => return Ok(self.initialize(attempt, transport, None).await?),
             EraChoice::Modern => return Ok(self.discover(attempt, transport, None).await?),
             EraChoice::Auto => {}
         }
+        let asked = Instant::now();
         let mut probe = pin!(self.probe(attempt, transport, None, self.budget));
-        match timeout(self.budget / 2, &mut probe).await {
-            Ok(Ok(ProbeOutcome::Modern(handshake))) => return Ok(*handshake),
-            Ok(Ok(ProbeOutcome::Legacy(era_evidence))) => {
-                return Ok(Handshake { era_evidence, ..self.initialize(attempt, transport, None).await? });
-            }
-            Ok(Ok(ProbeOutcome::Silent(evidence))) => return Err(HandshakeError::ProbeOutcome(None, evidence)),
-            Ok(Err(failure)) => return Err(failure.into()),
-            Err(_) => drop(self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts")),
-        }
+        let has_read = tokio::select! {
+            biased;
+            probed = &mut probe => match probed {
+                Ok(ProbeOutcome::Modern(handshake)) => return Ok(*handshake),
+                Ok(ProbeOutcome::Legacy(era_evidence)) => {
+                    return Ok(Handshake { era_evidence, ..self.initialize(attempt, transport, None).await? });
+                }
+                Ok(ProbeOutcome::Silent(evidence)) => return Err(HandshakeError::ProbeOutcome(None, evidence)),
+                Err(failure) => return Err(failure.into()),
+            },
+            has_read = self.silence(gauge.as_ref()) => has_read,
+        };
+        self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts");
+        let lost_to_discovery = asked.elapsed();
         let mut initialize = pin!(self.initialize(attempt, transport, None));
         let initialized = tokio::select! {
             biased;
@@ -240,9 +263,10 @@ impl<'a> Opening<'a> {
                 },
                 initialized => initialized,
             },
+            () = self.stuck(gauge.as_ref().filter(|_| has_read)) => return Err(HandshakeError::ProbeOutcome(None, EraEvidence::Assumed)),
         };
         attempt.dispatcher.forgo_responses();
-        let assumed = |handshake| Handshake { era_evidence: EraEvidence::Assumed, ..handshake };
+        let assumed = |handshake| Handshake { era_evidence: EraEvidence::Assumed, lost_to_discovery, ..handshake };
         initialized.map(assumed).map_err(|failure| match failure {
             ConnectFailure::Refused { .. } | ConnectFailure::Unanswered { failure: CallFailure::Closed(_), .. } => {
                 HandshakeError::ProbeOutcome(Some(failure), EraEvidence::Assumed)
@@ -251,9 +275,43 @@ impl<'a> Opening<'a> {
         })
     }
 
-    pub(super) async fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
+    /// Waits until a server was silent for a moment after it had read what it was sent, or half of the time has passed. Whether it is known
+    /// to have read.
+    async fn silence(&self, gauge: Option<&PipeGauge>) -> bool {
+        let silence = self.silence_allowed();
+        let mut since = Instant::now();
+        while self.began.elapsed() < self.budget / 2 {
+            if since.elapsed() >= silence {
+                return gauge.is_some();
+            }
+            sleep(LOOK.min(silence)).await;
+            if gauge.is_some_and(PipeGauge::has_unread) {
+                since = Instant::now();
+            }
+        }
+        false
+    }
+
+    /// Waits until a server that is known to read has not responded for so long that another process is to be asked; for ever where none is
+    /// known to.
+    async fn stuck(&self, gauge: Option<&PipeGauge>) {
+        let Some(gauge) = gauge else { return std::future::pending().await };
+        let silence = self.silence_allowed();
+        let began = Instant::now();
+        while began.elapsed() < silence || !(gauge.has_unread() || began.elapsed() >= silence * (SILENCES - 1)) {
+            sleep(LOOK.min(silence)).await;
+        }
+    }
+
+    fn silence_allowed(&self) -> Duration {
+        SILENCE.min(self.budget / (2 * SILENCES))
+    }
+
+    /// Starts a server. What it has not read is known where the system tells it; the gauge has to be dropped before the server is to see the
+    /// end of its input.
+    pub(super) async fn start_stdio(&self, launch: &Launch) -> Result<(Attempt, Option<PipeGauge>), ConnectFailure> {
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options);
-        let connection = StdioConnection::open(
+        let (connection, gauge) = StdioConnection::open(
             launch,
             &self.options.guardian,
             self.options.limits,
@@ -262,7 +320,7 @@ impl<'a> Opening<'a> {
             Arc::clone(&dispatcher) as _,
         )
         .await?;
-        Ok(self.attempt(Connection::Stdio(connection), None, dispatcher, queue))
+        Ok((self.attempt(Connection::Stdio(connection), None, dispatcher, queue), gauge))
     }
 
     async fn http(
