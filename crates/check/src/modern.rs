@@ -88,8 +88,13 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
                 // One that speaks no era at all is told with its handshakes.
                 ConnectFailure::NoCommonVersion { .. } if !is_legacy => Undiscovered::Broken,
                 _ if !is_legacy => Undiscovered::OtherEra,
-                // It says which versions it speaks, and clients go on with one of them, whatever else it does (servers of the Go SDK).
-                ConnectFailure::NoCommonVersion { .. } if ConversationView::new(&take).handshake().is_some() => Undiscovered::OtherEra,
+                // It says which versions it speaks, and clients go on with one of them (servers of the Go SDK), if that is all it does.
+                ConnectFailure::NoCommonVersion { .. } if ConversationView::new(&take).handshake().is_some() => {
+                    // Without its type, as what a check awaits is nested deeply.
+                    let unlisted: Pin<Box<dyn Future<Output = Option<Conversation>> + Send + '_>> =
+                        Box::pin(serves_unlisted(check_options, &mut still));
+                    unlisted.await.map_or(Undiscovered::OtherEra, |other| Undiscovered::Modern(Box::new(other)))
+                }
                 failure => {
                     let looked = look_undiscovered(check_options, eras, &mut still).await;
                     // Without its type, as what a check awaits is nested deeply.
@@ -248,6 +253,31 @@ async fn look_undiscovered(check_options: &CheckOptions, eras: &EraSupport, stil
         None if was_refused(&take) => Undiscovered::OtherEra,
         None => Undiscovered::Silent,
     }
+}
+
+/// The conversation in which a server that lists only other versions at its discovery serves a list in this one all the same. Whoever refuses
+/// it has said the same twice.
+async fn serves_unlisted(check_options: &CheckOptions, still: &mut Option<Explorer<'_>>) -> Option<Conversation> {
+    if check_options.budget.is_one_at_a_time()
+        && let Some(refused) = still.take()
+    {
+        refused.end().await;
+    }
+    let kind = super::explorer::transport_of(check_options);
+    let mut explorer = Explorer::bare(check_options, "undiscovered", kind, Revision::MODERN.as_str()).await.ok()?;
+    let mut is_served = false;
+    for (method, ..) in listing::LISTS {
+        match explorer.send_request("undiscovered", Some(method), method, json!({})).await {
+            Some(Err(error_code::METHOD_NOT_FOUND)) => {}
+            // A legacy server that answers before its handshake does not know this member.
+            outcome => {
+                is_served = matches!(outcome, Some(Ok(result)) if result.get("resultType").is_some());
+                break;
+            }
+        }
+    }
+    let take = explorer.end().await;
+    is_served.then_some(take)
 }
 
 /// Whether a server refused a request itself, without a message: as those of earlier revisions do with a version that they do not know.

@@ -203,6 +203,25 @@ fn a_server_that_says_nothing_may_be_slow_to_start_which_is_no_verdict() {
 }
 
 #[test]
+fn a_server_that_lists_only_legacy_versions_and_serves_the_modern_one_contradicts_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/hides_era.py");
+    let server = server.to_str().unwrap();
+    for (what, is_broken) in [("lies", true), ("refuses", false)] {
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--reporter", "json", "--", "python3", server, what]));
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        let rules = report["rules"].as_array().unwrap();
+        let ruling = rules.iter().find(|ruling| ruling["rule"] == "discover-names-versions").unwrap();
+        assert_eq!(ruling["judged"]["verdict"] == "broken", is_broken, "{code:?}: {ruling:#}{stderr}");
+        if is_broken {
+            let finding = &ruling["judged"]["findings"][0];
+            assert!(finding["message"].as_str().unwrap().ends_with("without \"2026-07-28\", the version of the request"), "{finding:#}");
+            assert_eq!(code, Some(1), "{stderr}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_cannot_run_twice_at_the_same_time_is_talked_to_by_one_client_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/alone.py");
