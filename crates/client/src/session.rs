@@ -17,6 +17,7 @@ mod renew;
 mod responder;
 mod rounds;
 mod sent;
+mod silence;
 mod subscription;
 mod target;
 mod task;

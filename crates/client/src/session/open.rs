@@ -6,6 +6,7 @@ use super::endpoint_search::search_endpoint;
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::responder::{Responder, ResponsePolicies};
+use super::silence::Silence;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraEvidence, Handshake, Reply, Session, Spawned, Startup, Target, UrlFinder,
@@ -30,15 +31,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long a server that has read `server/discover` may be silent until `initialize` follows. At the most an eighth of the time that
-/// there is: what is left has to do for a process that starts anew.
-const SILENCE: Duration = Duration::from_secs(2);
-/// In how many silences a server that reads on has to respond to one of the two requests. One that does not read `initialize` is stuck in
-/// the request before, and has one.
-const SILENCES: u32 = 4;
-/// How often to look whether a server has read what it was sent.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Lines of a server that is starting after which it is looked whether it listens by now.
 const MAX_HEARD: usize = 20;
@@ -232,7 +224,8 @@ impl<'a> Opening<'a> {
         }
         let asked = Instant::now();
         let mut probe = pin!(self.probe(attempt, transport, None, self.budget));
-        let has_read = tokio::select! {
+        let silence = Silence::after_request(gauge, self.budget);
+        let intake = tokio::select! {
             biased;
             probed = &mut probe => match probed {
                 Ok(ProbeOutcome::Modern(handshake)) => return Ok(*handshake),
@@ -242,7 +235,7 @@ impl<'a> Opening<'a> {
                 Ok(ProbeOutcome::Silent(evidence)) => return Err(HandshakeError::ProbeOutcome(None, evidence)),
                 Err(failure) => return Err(failure.into()),
             },
-            has_read = self.silence(gauge.as_ref()) => has_read,
+            intake = silence.falls() => intake,
         };
         self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts");
         let lost_to_discovery = asked.elapsed();
@@ -263,7 +256,7 @@ impl<'a> Opening<'a> {
                 },
                 initialized => initialized,
             },
-            () = self.stuck(gauge.as_ref().filter(|_| has_read)) => return Err(HandshakeError::ProbeOutcome(None, EraEvidence::Assumed)),
+            () = silence.lasts(intake) => return Err(HandshakeError::ProbeOutcome(None, EraEvidence::Assumed)),
         };
         attempt.dispatcher.forgo_responses();
         let assumed = |handshake| Handshake { era_evidence: EraEvidence::Assumed, lost_to_discovery, ..handshake };
@@ -273,38 +266,6 @@ impl<'a> Opening<'a> {
             }
             _ => HandshakeError::Lasting(failure),
         })
-    }
-
-    /// Waits until a server was silent for a moment after it had read what it was sent, or half of the time has passed. Whether it is known
-    /// to have read.
-    async fn silence(&self, gauge: Option<&PipeGauge>) -> bool {
-        let silence = self.silence_allowed();
-        let mut since = Instant::now();
-        while self.began.elapsed() < self.budget / 2 {
-            if since.elapsed() >= silence {
-                return gauge.is_some();
-            }
-            sleep(LOOK.min(silence)).await;
-            if gauge.is_some_and(PipeGauge::has_unread) {
-                since = Instant::now();
-            }
-        }
-        false
-    }
-
-    /// Waits until a server that is known to read has not responded for so long that another process is to be asked; for ever where none is
-    /// known to.
-    async fn stuck(&self, gauge: Option<&PipeGauge>) {
-        let Some(gauge) = gauge else { return std::future::pending().await };
-        let silence = self.silence_allowed();
-        let began = Instant::now();
-        while began.elapsed() < silence || !(gauge.has_unread() || began.elapsed() >= silence * (SILENCES - 1)) {
-            sleep(LOOK.min(silence)).await;
-        }
-    }
-
-    fn silence_allowed(&self) -> Duration {
-        SILENCE.min(self.budget / (2 * SILENCES))
     }
 
     /// Starts a server. What it has not read is known where the system tells it; the gauge has to be dropped before the server is to see the
