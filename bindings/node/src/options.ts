@@ -82,6 +82,7 @@ export interface CheckOptions {
   only?: string[];
   skip?: string[];
   strict?: boolean;
+  /** Also judge what desktop hosts reject, and start the server once more as they do. */
   hosts?: boolean;
   browser?: boolean;
   /** Tools that may be called, besides those declared read-only. */

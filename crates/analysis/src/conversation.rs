@@ -100,6 +100,13 @@ pub struct HttpExchange<'a> {
     pub end: Option<(&'a Frame, Option<&'a str>)>,
 }
 
+impl HttpExchange<'_> {
+    /// Whether the request is in a version that no revision has, so that its version may be all that is refused.
+    pub fn names_unknown_version(&self) -> bool {
+        self.request_header("mcp-protocol-version").is_some_and(|version| Era::of(version).is_none())
+    }
+}
+
 /// The head of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {

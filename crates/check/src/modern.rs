@@ -9,7 +9,7 @@ use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, HeaderCase, Target, Unanswered};
 use mcproof_protocol::{EraChoice, Revision, Transport, error_code, meta, methods};
-use mcproof_record::{Conversation, Direction, FrameBody, Opened};
+use mcproof_record::{Conversation, Direction, FrameBody, Opened, ProbeOutcome};
 use serde_json::{Value, json};
 use std::pin::Pin;
 use tokio::sync::oneshot;
@@ -88,13 +88,26 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
                 // One that speaks no era at all is told with its handshakes.
                 ConnectFailure::NoCommonVersion { .. } if !is_legacy => Undiscovered::Broken,
                 _ if !is_legacy => Undiscovered::OtherEra,
-                // It says which versions it speaks, and clients go on with one of them, whatever else it does (servers of the Go SDK).
-                ConnectFailure::NoCommonVersion { .. } if ConversationView::new(&take).handshake().is_some() => Undiscovered::OtherEra,
-                failure => match look_undiscovered(check_options, eras, &mut still).await {
-                    // Nothing was said of this era, and nothing is known of it.
-                    Undiscovered::Silent if tells_nothing(failure) || take.opened == Opened::Bare => Undiscovered::Broken,
-                    other => other,
-                },
+                // It says which versions it speaks, and clients go on with one of them (servers of the Go SDK), if that is all it does.
+                ConnectFailure::NoCommonVersion { .. } if ConversationView::new(&take).handshake().is_some() => {
+                    // Without its type, as what a check awaits is nested deeply.
+                    let unlisted: Pin<Box<dyn Future<Output = Option<Conversation>> + Send + '_>> =
+                        Box::pin(serves_unlisted(check_options, &mut still));
+                    unlisted.await.map_or(Undiscovered::OtherEra, |other| Undiscovered::Modern(Box::new(other)))
+                }
+                failure => {
+                    let looked = look_undiscovered(check_options, eras, &mut still).await;
+                    // Without its type, as what a check awaits is nested deeply.
+                    let hangs_up: Pin<Box<dyn Future<Output = bool> + Send + '_>> = Box::pin(hangs_up(check_options));
+                    let is_refused = matches!(looked, Undiscovered::Silent) && is_lost(failure) && hangs_up.await;
+                    match looked {
+                        // Whoever closes each connection of one era refuses it, as a firewall would, and is judged in the other one.
+                        Undiscovered::Silent if is_refused => Undiscovered::OtherEra,
+                        // Nothing was said of this era, and nothing is known of it.
+                        Undiscovered::Silent if tells_nothing(failure) || take.opened == Opened::Bare => Undiscovered::Broken,
+                        other => other,
+                    }
+                }
             };
             match undiscovered {
                 Undiscovered::Broken => {}
@@ -192,6 +205,26 @@ fn tells_nothing(failure: &ConnectFailure) -> bool {
     }
 }
 
+/// Whether there was no connection, or one that broke before a response.
+fn is_lost(failure: &ConnectFailure) -> bool {
+    matches!(failure, ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Unreachable(_)), .. })
+}
+
+/// Whether each of several more requests of this era loses its connection, too, which is no chance any more.
+async fn hangs_up(check_options: &CheckOptions) -> bool {
+    const TIMES: usize = 3;
+    for _ in 0..TIMES {
+        let opened = Explorer::bare(check_options, "undiscovered", Transport::Http, Revision::MODERN.as_str()).await;
+        let Ok(mut explorer) = opened else { return false };
+        explorer.send_request("undiscovered", Some(methods::TOOLS_LIST), methods::TOOLS_LIST, json!({})).await;
+        let take = explorer.end().await;
+        if !take.probes.iter().any(|probed| probed.outcome == ProbeOutcome::Gone) {
+            return false;
+        }
+    }
+    true
+}
+
 /// Asks a server that did not let itself be discovered for something else: a legacy server answers `server/discover` with any error, or not
 /// at all, and a modern one without discovery does as well.
 async fn look_undiscovered(check_options: &CheckOptions, eras: &EraSupport, still: &mut Option<Explorer<'_>>) -> Undiscovered {
@@ -220,6 +253,31 @@ async fn look_undiscovered(check_options: &CheckOptions, eras: &EraSupport, stil
         None if was_refused(&take) => Undiscovered::OtherEra,
         None => Undiscovered::Silent,
     }
+}
+
+/// The conversation in which a server that lists only other versions at its discovery serves a list in this one all the same. Whoever refuses
+/// it has said the same twice.
+async fn serves_unlisted(check_options: &CheckOptions, still: &mut Option<Explorer<'_>>) -> Option<Conversation> {
+    if check_options.budget.is_one_at_a_time()
+        && let Some(refused) = still.take()
+    {
+        refused.end().await;
+    }
+    let kind = super::explorer::transport_of(check_options);
+    let mut explorer = Explorer::bare(check_options, "undiscovered", kind, Revision::MODERN.as_str()).await.ok()?;
+    let mut is_served = false;
+    for (method, ..) in listing::LISTS {
+        match explorer.send_request("undiscovered", Some(method), method, json!({})).await {
+            Some(Err(error_code::METHOD_NOT_FOUND)) => {}
+            // A legacy server that answers before its handshake does not know this member.
+            outcome => {
+                is_served = matches!(outcome, Some(Ok(result)) if result.get("resultType").is_some());
+                break;
+            }
+        }
+    }
+    let take = explorer.end().await;
+    is_served.then_some(take)
 }
 
 /// Whether a server refused a request itself, without a message: as those of earlier revisions do with a version that they do not know.

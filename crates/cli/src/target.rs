@@ -20,12 +20,13 @@ use config::{Folder, Known};
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::oddities::Oddities;
 use mcproof_analysis::offer::check_revision;
-use mcproof_check::{CheckOptions, Permission};
+use mcproof_check::{CheckOptions, HostStart, Permission};
 use mcproof_client::{
     BaseEnvironment, ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Root, Startup, TapBounds,
     Target, URL_HINT, check_server_url, given_secrets, inherited_secrets, server_url,
 };
 use mcproof_protocol::{EraChoice, Transport, TransportChoice};
+use mcproof_record::Diagnostic;
 use mcproof_suite::restriction::Restriction;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -229,6 +230,25 @@ impl TargetArgs {
         };
         resolved.secrets.extend(given);
         Ok(resolved)
+    }
+
+    /// The same server as a desktop host starts it, if `target`, which is how it is started here, is one that hosts start.
+    pub(crate) fn host_start(&self, words: &[String], target: &Target) -> Option<HostStart> {
+        let Target::Stdio(_) = target else { return None };
+        let server = Self { launch: host::Style::Host, ..self.clone() };
+        let resolved = server.resolve(words, Words::Name);
+        let hint = resolved.as_ref().ok().and_then(Resolved::host_hint);
+        let launch = match resolved.map(|resolved| resolved.target) {
+            Ok(Target::Stdio(launch)) => Ok(launch),
+            Ok(Target::Http { .. }) => return None,
+            Err(failure) => {
+                let Diagnostic { message, hint, .. } = *failure.diagnostic;
+                Err(hint.map_or_else(|| message.clone(), |hint| format!("{message}; {hint}")))
+            }
+        };
+        let handed_on = |name: &String| launch.as_ref().is_ok_and(|launch| launch.env.iter().any(|(known, _)| known == name));
+        let left_out = settings::variables().into_keys().filter(|name| !handed_on(name)).collect();
+        Some(HostStart { launch, hint, left_out })
     }
 
     /// The same for a program that compares what its server says: of its variables and headers, only those are secrets that are named so.

@@ -203,6 +203,45 @@ fn a_server_that_says_nothing_may_be_slow_to_start_which_is_no_verdict() {
 }
 
 #[test]
+fn what_a_server_does_with_unknown_versions_is_told_as_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/versions.mjs");
+    let (url, server) = ("http://127.0.0.1:${port}/mcp", server.to_str().unwrap());
+    for (habit, expected) in [("404", "`1900-01-01` got status 404"), ("drop", "`1900-01-01` got no response: the connection was closed")] {
+        let (code, stdout, stderr) =
+            said(mcproof(folder.path(), &["check", "--reporter", "json", url, "--", "node", server, "${port}", habit]));
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!((code, report.get("gaps")), (Some(1), None), "{habit}: {stderr}");
+        let findings = report["rules"].as_array().unwrap().iter().flat_map(|ruling| {
+            let findings = ruling["judged"]["findings"].as_array().into_iter().flatten();
+            findings.filter(|finding| finding["severity"] == "error").map(move |finding| (ruling["rule"].as_str().unwrap(), finding))
+        });
+        let findings: Vec<(&str, &Value)> = findings.collect();
+        let [("http-unknown-version-gets-400", finding)] = findings.as_slice() else { panic!("{habit}: {findings:#?}") };
+        assert!(finding["message"].as_str().unwrap().contains(expected) && finding.get("cause").is_none(), "{finding:#}");
+    }
+}
+
+#[test]
+fn a_server_that_lists_only_legacy_versions_and_serves_the_modern_one_contradicts_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/hides_era.py");
+    let server = server.to_str().unwrap();
+    for (what, is_broken) in [("lies", true), ("refuses", false)] {
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--reporter", "json", "--", "python3", server, what]));
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        let rules = report["rules"].as_array().unwrap();
+        let ruling = rules.iter().find(|ruling| ruling["rule"] == "discover-names-versions").unwrap();
+        assert_eq!(ruling["judged"]["verdict"] == "broken", is_broken, "{code:?}: {ruling:#}{stderr}");
+        if is_broken {
+            let finding = &ruling["judged"]["findings"][0];
+            assert!(finding["message"].as_str().unwrap().ends_with("without \"2026-07-28\", the version of the request"), "{finding:#}");
+            assert_eq!(code, Some(1), "{stderr}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_cannot_run_twice_at_the_same_time_is_talked_to_by_one_client_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/alone.py");

@@ -467,6 +467,25 @@ fn contracts_and_rules_are_judged() {
 }
 
 #[test]
+fn a_check_for_hosts_starts_the_server_as_they_do() {
+    let mut driver = Driver::start();
+    let found =
+        driver.result("check", json!({ "target": { "command": demo("shop", &[]) }, "only": ["host-starts-server"], "hosts": true }));
+    assert_eq!(
+        found["report"]["rules"].as_array().unwrap().iter().find(|rule| rule["rule"] == "host-starts-server").unwrap()["judged"]["verdict"],
+        "pass",
+        "{}",
+        found["text"]
+    );
+    // What only this environment provides is missing there.
+    let script = format!("test \"$PWD\" = / && exit 3; exec {MCPROOF} demo shop");
+    let found =
+        driver.result("check", json!({ "target": { "command": ["sh", "-c", script] }, "hosts": true, "only": ["host-starts-server"] }));
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("in the environment of a desktop host, the server does not start"), "{text}");
+}
+
+#[test]
 fn several_sessions_share_a_server_that_was_spawned() {
     let mut driver = Driver::start();
     let spawned = driver.result(

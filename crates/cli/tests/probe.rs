@@ -126,6 +126,32 @@ fn the_document_keeps_its_schema_and_has_what_was_reached() {
 }
 
 #[test]
+fn the_wait_for_a_server_that_ignores_discover_is_no_part_of_its_latency() {
+    let server = |discover: &str| {
+        format!(
+            r#"while read -r line; do id=${{line#*'"id":'}}; id=${{id%%[!0-9]*}}; case "$line" in
+            *server/discover*) {discover};;
+            *'"initialize"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}\n' "$id";;
+            *tools/list*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{"tools":[]}}}}\n' "$id";; esac; done"#
+        )
+    };
+    // One reads on, the other is stuck in what it does not know.
+    for discover in [":", "exec sleep 60"] {
+        let began = Instant::now();
+        let ran = probe(&["--json", "--", "sh", "-c", &server(discover)]);
+        let (took, report) = (began.elapsed(), ran.report());
+        assert_eq!(
+            (ran.code, report["verdict"].as_str(), report["handshake"]["era"].as_str()),
+            (Some(0), Some("healthy"), Some("legacy")),
+            "{report:#}"
+        );
+        assert_eq!(ran.phases(), ["spawn", "first-byte", "handshake", "list"]);
+        assert!(took < Duration::from_secs(14), "{took:?}");
+        assert!(report["duration_ms"].as_f64().unwrap() + 1900.0 < took.as_secs_f64() * 1000.0, "{took:?} {report:#}");
+    }
+}
+
+#[test]
 fn a_legacy_session_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let port = mcproof_testkit::free_port();

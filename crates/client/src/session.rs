@@ -17,6 +17,7 @@ mod renew;
 mod responder;
 mod rounds;
 mod sent;
+mod silence;
 mod subscription;
 mod target;
 mod task;
@@ -78,6 +79,9 @@ pub struct Handshake {
     pub result: Value,
     /// Whether the server itself has shown its era.
     pub era_evidence: EraEvidence,
+    /// Over stdio, how long a response to `server/discover` was waited for in vain before the server was initialized, which a client of its
+    /// era does not do.
+    pub lost_to_discovery: Duration,
 }
 
 /// How the era of a session is known.

@@ -93,6 +93,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
         Ok(session) => {
             let shaken = shaken(session.handshake());
             era_evidence = session.handshake().era_evidence;
+            course.lost = session.handshake().lost_to_discovery;
             report.handshake = Some(ProbedHandshake { server: shaken.server.map(|server| tap.redacted(server)), ..shaken });
             let seen = list(plan, &session, &mut course, &mut report).await;
             // The time of this is not the server's: it lists more than a client needs.

@@ -8,6 +8,7 @@ use mcproof_protocol::{Era, Revision, Transport, methods};
 use mcproof_record::{Contract, Conversation, Opened, Transcript};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Why a conversation shows no contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +87,7 @@ fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
         instructions: result.get("instructions").and_then(Value::as_str).map(str::to_owned),
         result: result.clone(),
         era_evidence: EraEvidence::Shown,
+        lost_to_discovery: Duration::ZERO,
     };
     let listed = lists().map(|(method, key)| last_listed(&conversation, method, key));
     let lists = listed.iter().flatten().count();

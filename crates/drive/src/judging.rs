@@ -16,7 +16,8 @@ use mcproof_record::drive::{
 };
 use mcproof_record::{ChangeLevel, Conclusion, Conversation, Diagnostic, Finding, FrameId, RuleResult, Severity, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
-use mcproof_rules::{self as rules, Strictness, UnknownRule};
+use mcproof_rules::hosts::HOST_STARTS_SERVER;
+use mcproof_rules::{self as rules, Rule, Strictness, UnknownRule};
 use mcproof_suite::judge::{self, Numbers, Payload};
 use mcproof_suite::run::{Snapshots, snapshot};
 use mcproof_suite::step::redactions;
@@ -104,7 +105,7 @@ impl Drive {
         chosen.retain(|rule| !is_hosts(rule.id));
         chosen.extend(&of_hosts);
         let (target, conversations) = match (&params.target, &params.session) {
-            (Some(target), None) => (name_of(target), context.unless_canceled(Box::pin(self.explore(target, &params))).await?),
+            (Some(target), None) => (name_of(target), context.unless_canceled(Box::pin(self.explore(target, &params, &chosen))).await?),
             (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
             _ => return Err(DriveError::bad("bad-params", "`target` or `session` is required, but not both")),
         };
@@ -128,7 +129,7 @@ impl Drive {
         Ok(CheckResult { ok, findings, report, text })
     }
 
-    async fn explore(&self, target: &DriveTarget, params: &CheckParams) -> Result<Vec<Conversation>, DriveError> {
+    async fn explore(&self, target: &DriveTarget, params: &CheckParams, chosen: &[&Rule]) -> Result<Vec<Conversation>, DriveError> {
         if target.relay.is_some() {
             return Err(DriveError::bad(
                 "bad-target",
@@ -139,8 +140,13 @@ impl Drive {
         let resolved = self.targets.resolve(target, address, EraChoice::Auto, None, &params.timeouts)?;
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
         let calls = permission.map_err(|error| DriveError::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
+        let host_start = match chosen.iter().any(|rule| rule.id == HOST_STARTS_SERVER) {
+            true => self.targets.host_start(target, &params.timeouts, &resolved.target)?,
+            false => None,
+        };
         let ResolvedTarget { target, options, secrets, timeout, tap } = resolved;
-        let check_options = CheckOptions { calls, as_browser: params.browser, ..CheckOptions::new(target, options, secrets, tap, timeout) };
+        let check_options =
+            CheckOptions { calls, as_browser: params.browser, host_start, ..CheckOptions::new(target, options, secrets, tap, timeout) };
         match explore(&check_options).await {
             Explored { conversations, unreachable: None } => Ok(conversations),
             Explored { conversations, unreachable: Some(failure) } => {

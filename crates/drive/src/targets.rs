@@ -4,6 +4,7 @@
 use crate::error::DriveError;
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::offer::check_revision;
+use mcproof_check::HostStart;
 use mcproof_client::{ConnectOptions, Guardian, Launch, Limits, Reading, TapBounds, Target};
 use mcproof_protocol::{EraChoice, TransportChoice};
 use mcproof_record::Diagnostic;
@@ -18,6 +19,9 @@ pub trait TargetResolver {
     /// # Errors
     /// The server cannot be found, or not be reached in this way.
     fn resolve(&self, wanted: TargetRequest) -> Result<ResolvedTarget, Diagnostic>;
+
+    /// The same server as a desktop host starts it, if `target`, which is what it was resolved to, is one that hosts start.
+    fn host_start(&self, wanted: TargetRequest, target: &Target) -> Option<HostStart>;
 }
 
 /// The server that a driver names, by a command, a URL (with a command: what starts the server there) or a name.
@@ -101,23 +105,7 @@ impl Targets {
         let Some(resolver) = &self.resolver else {
             return Err(DriveError::bad("bad-target", "only a `relay` can be a target here: all others require `mcproof drive`"));
         };
-        check_version(version, era)?;
-        let (timeout, connect_timeout) = read_timeouts(timeouts)?;
-        let starts_or_is_named = !wanted.command.is_empty() || wanted.server.is_some();
-        let request = TargetRequest {
-            command: wanted.command.clone(),
-            url: wanted.url.clone().or(spawned),
-            server: wanted.server.clone(),
-            config: wanted.config.as_ref().map(Into::into),
-            env: if starts_or_is_named { pairs(&wanted.env) } else { Vec::new() },
-            cwd: wanted.cwd.as_ref().map(Into::into),
-            headers: pairs(&wanted.headers),
-            transport: wanted.transport,
-            era,
-            protocol_version: version.map(str::to_owned),
-            timeout,
-            connect_timeout,
-        };
+        let request = request(wanted, spawned, era, version, timeouts)?;
         let mut resolved = resolver.resolve(request).map_err(|diagnostic| DriveError::bad_input(vec![diagnostic]))?;
         // Whoever drives a session tests a server.
         resolved.options.reading = Reading::Strict;
@@ -131,6 +119,12 @@ impl Targets {
             }
         }
         Ok(resolved)
+    }
+
+    /// The server of a target as a desktop host starts it, if hosts start such a server.
+    pub(crate) fn host_start(&self, wanted: &DriveTarget, timeouts: &Timeouts, target: &Target) -> Result<Option<HostStart>, DriveError> {
+        let Some(resolver) = &self.resolver else { return Ok(None) };
+        Ok(resolver.host_start(request(wanted, None, EraChoice::Auto, None, timeouts)?, target))
     }
 
     /// What there is to know where the driver is the transport: all but a server.
@@ -157,6 +151,33 @@ impl Targets {
         let target = Target::Stdio(Launch { command: vec!["relay".to_owned()], ..Launch::default() });
         Ok(ResolvedTarget { target, options, secrets: self.settings.secrets.clone(), timeout, tap: self.settings.tap })
     }
+}
+
+/// A target as the resolver is asked for it.
+fn request(
+    wanted: &DriveTarget,
+    spawned: Option<String>,
+    era: EraChoice,
+    version: Option<&str>,
+    timeouts: &Timeouts,
+) -> Result<TargetRequest, DriveError> {
+    check_version(version, era)?;
+    let (timeout, connect_timeout) = read_timeouts(timeouts)?;
+    let starts_or_is_named = !wanted.command.is_empty() || wanted.server.is_some();
+    Ok(TargetRequest {
+        command: wanted.command.clone(),
+        url: wanted.url.clone().or(spawned),
+        server: wanted.server.clone(),
+        config: wanted.config.as_ref().map(Into::into),
+        env: if starts_or_is_named { pairs(&wanted.env) } else { Vec::new() },
+        cwd: wanted.cwd.as_ref().map(Into::into),
+        headers: pairs(&wanted.headers),
+        transport: wanted.transport,
+        era,
+        protocol_version: version.map(str::to_owned),
+        timeout,
+        connect_timeout,
+    })
 }
 
 fn check_version(version: Option<&str>, era: EraChoice) -> Result<(), DriveError> {

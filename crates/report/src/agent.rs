@@ -188,6 +188,11 @@ fn rank(finding: &Finding) -> u8 {
     }
 }
 
+/// What a rule says, whose quotes are short.
+fn sentence(text: &str) -> String {
+    escape::cut(&text.replace('\n', " "), 5 * WIDTH, "…", |_| false)
+}
+
 /// Text for one line.
 fn line(text: &str) -> String {
     escape::cut(&text.replace('\n', " "), WIDTH, "…", |_| false)

@@ -5,7 +5,7 @@ use crate::style::{BOLD, DIM, RED, Style, YELLOW, count};
 use mcproof_record::{CheckReport, Defect, Finding, RuleResult, Sdk, Severity};
 
 /// Rows for one defect.
-const MOST_ROWS: usize = 4;
+const MOST_ROWS: usize = 12;
 
 /// The known defects of an SDK that a check found.
 pub(crate) struct SdkDefects<'r> {

@@ -11,8 +11,10 @@ use crate::escape::columns;
 use crate::style::{BOLD, CYAN, DIM};
 use mcproof_record::{Diagnostic, Difference, Evidence, Frame};
 
-/// Rows for a hint or a line of stderr.
+/// Rows for a line of stderr.
 const ROWS: usize = 4;
+/// Rows for a hint, which names what to change at its end.
+const HINT_ROWS: usize = 8;
 
 /// Codes that only repeat the headline. Every other code of a diagnostic with evidence is the id of a broken rule, which
 /// the reader can look up.
@@ -170,7 +172,7 @@ fn notes(diagnostic: &Diagnostic, explained: &[&Difference], style: &Style) -> V
         }
     }
     if let Some(hint) = &diagnostic.hint {
-        add("hint", style.wrap(hint, room, ROWS));
+        add("hint", style.wrap(hint, room, HINT_ROWS));
     }
     notes
 }

@@ -49,6 +49,21 @@ impl Style {
         escape::cut(text, width, self.ellipsis(), |character| self.lacks(character))
     }
 
+    /// `text` made safe for one line of at most `width` columns. Of a longer one the middle is left out, so that it keeps its end.
+    pub(crate) fn sentence(&self, text: &str, width: usize) -> String {
+        let whole = self.text(text);
+        if escape::columns(&whole) <= width {
+            return whole;
+        }
+        let (end, mut used) = ((width / 3).saturating_sub(1), 0);
+        let fits = |(_, character): &(usize, char)| {
+            used += escape::columns(character.encode_utf8(&mut [0; 4]));
+            used <= end
+        };
+        let start = whole.char_indices().rev().take_while(fits).last().map_or(whole.len(), |(at, _)| at);
+        format!("{} {}", self.line(text, width - width / 3), &whole[start..])
+    }
+
     /// `text` made safe for at most `rows` lines of at most `width` columns, broken between words where that is possible.
     pub(crate) fn wrap(&self, text: &str, width: usize, rows: usize) -> Vec<String> {
         let mut lines = Vec::new();

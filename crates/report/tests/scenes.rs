@@ -108,6 +108,20 @@ fn a_narrow_terminal_gets_narrow_lines() {
 }
 
 #[test]
+fn what_a_rule_says_keeps_its_end() {
+    let path = "/home/somebody/".to_owned() + &"folder/".repeat(60);
+    let message = format!("a host that is started elsewhere finds no such file; the absolute path is {path}server.py");
+    let narrow = Style { width: 60, ..plain() };
+    let rule = render(&Diagnostic::error("host-starts-server", &*message), &narrow);
+    assert!(rule.contains(&message), "{rule}");
+    let quote = render(&Diagnostic::error("unexpected-outcome", &*message), &narrow);
+    assert!(quote.contains('…') && !quote.contains("server.py"), "{quote}");
+    // What is longer than a screen lacks its middle.
+    let endless = render(&Diagnostic::error("host-starts-server", message.replace("folder/", &"folder/".repeat(50))), &narrow);
+    assert!(endless.contains('…') && endless.trim_end().ends_with("server.py") && endless.len() < 1100, "{endless}");
+}
+
+#[test]
 fn differences_on_several_lines_share_one_drawing() {
     let mut diagnostic = Diagnostic::error("unexpected-value", "response does not match in 4 places");
     diagnostic.differences = vec![

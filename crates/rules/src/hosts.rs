@@ -21,9 +21,12 @@ macro_rules! seen {
 
 const ANY: Revisions = revisions::ALL;
 
+/// The rule that judges a start in the environment of a desktop host, which is made only where it is judged.
+pub const HOST_STARTS_SERVER: &str = "host-starts-server";
+
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "host-starts-server",
+        id: HOST_STARTS_SERVER,
         area: Area::Hosts,
         requirement: "a server starts in the environment of a desktop host: a minimal PATH, few variables, and another directory than its own",
         sources: seen!("https://modelcontextprotocol.io/docs/tools/debugging"),

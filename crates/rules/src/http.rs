@@ -599,13 +599,26 @@ fn has_ended_before(conversation: &ConversationView<'_>, delete: &Attempt<'_, '_
 }
 
 fn unknown_version_gets_400(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgment) = varied(conversation, "bad-version") {
+    // Whoever closes the connection upon several versions, and serves what comes after them, has not refused them as it should.
+    let closed = conversation.probes("bad-version").filter(|attempt| matches!(attempt.answer, AttemptOutcome::Gone)).count();
+    let is_served_later = || conversation.probe("no-version").is_some_and(|attempt| attempt.status().is_some());
+    let closes = closed > 1 && is_served(conversation) && is_served_later();
+    if let Err(judgment) = varied(conversation, "bad-version")
+        && !closes
+    {
         return judgment;
     }
-    let tried: Vec<_> = conversation.probes("bad-version").filter(|attempt| attempt.status().is_some()).collect();
+    let is_tried = |attempt: &Attempt<'_, '_>| attempt.status().is_some() || closes && matches!(attempt.answer, AttemptOutcome::Gone);
+    let tried: Vec<_> = conversation.probes("bad-version").filter(is_tried).collect();
     let wrong: Vec<_> = tried.iter().filter(|attempt| attempt.status() != Some(400)).collect();
-    let told: Vec<String> =
-        wrong.iter().map(|attempt| format!("`{}` got {}", attempt.probed.subject.as_deref().unwrap_or_default(), told(attempt))).collect();
+    let outcome = |attempt: &Attempt<'_, '_>| match attempt.status() {
+        Some(_) => told(attempt),
+        None => "no response: the connection was closed".to_owned(),
+    };
+    let told: Vec<String> = wrong
+        .iter()
+        .map(|attempt| format!("`{}` got {}", attempt.probed.subject.as_deref().unwrap_or_default(), outcome(attempt)))
+        .collect();
     let frames = wrong.iter().flat_map(|attempt| evidence(attempt));
     let violation = (!wrong.is_empty()).then(|| Violation::new(format!("the version {}", told.join(", and ")), frames));
     let violation = violation.or_else(|| unknown_version_is_served(conversation));
@@ -765,6 +778,24 @@ fn serves_trailing_slash(conversation: &ConversationView<'_>) -> Judgment {
 mod tests {
     use super::*;
     use mcproof_analysis::example;
+
+    #[test]
+    fn a_connection_that_is_closed_upon_each_unknown_version_is_no_refusal() {
+        let judged = |rest: &str| {
+            let text = format!("@ plain\n> POST /mcp\n< 200\n{rest}");
+            unknown_version_gets_400(&ConversationView::new(&example::read(&text, "http", "2025-11-25")))
+        };
+        let closed =
+            |version: &str| format!("@ bad-version? {version}\n> POST /mcp mcp-protocol-version: {version}\n! broken connection closed\n");
+        let (one, both) = (closed("1900-01-01"), [closed("1900-01-01"), closed("2099-12-31")].concat());
+        let later = "@ no-version\n> POST /mcp\n< 200";
+        let Judgment::Broken(violations) = judged(&format!("{both}{later}")) else { panic!("it was not refused") };
+        let expected = "the version `1900-01-01` got no response: the connection was closed, and `2099-12-31` got no response: the connection was closed";
+        assert_eq!(violations[0].message, expected);
+        // Once is chance, and a server that is gone afterwards has another fault.
+        assert!(matches!(judged(&format!("{one}{later}")), Judgment::Untestable(_)));
+        assert!(matches!(judged(&both), Judgment::Untestable(_)));
+    }
 
     #[test]
     fn an_unknown_version_is_served_by_a_stream_or_the_end_of_a_session() {

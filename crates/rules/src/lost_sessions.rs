@@ -58,6 +58,16 @@ fn names_request(exchange: &HttpExchange<'_>) -> bool {
     error.is_some_and(|error| matches!(code(&error), Some(METHOD_NOT_FOUND | INVALID_PARAMS)))
 }
 
+/// Whether a session may be what is not known. A version that does not exist is refused for itself, and so may be another spelling of the path.
+fn may_be_lost(exchange: &HttpExchange<'_>, usual: &str) -> bool {
+    exchange.status() == Some(404) && exchange.url == usual && !names_request(exchange) && !exchange.names_unknown_version()
+}
+
+/// The URL to which the first message of a conversation went.
+fn usual_url<'c>(conversation: &'c ConversationView<'_>) -> &'c str {
+    conversation.exchanges.values().find(|exchange| exchange.method == "POST").map_or("", |exchange| exchange.url)
+}
+
 /// The sessions that were issued in one conversation only: what several clients share may be ended by any of them.
 fn issued<'c>(conversations: &[&'c ConversationView<'_>]) -> BTreeMap<&'c str, usize> {
     let mut issued: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -96,7 +106,8 @@ fn lost_after(conversations: &[&ConversationView<'_>], counts: impl Fn(u16) -> b
         let is_of_session = |exchange: &&HttpExchange<'_>| exchange.request_header("mcp-session-id") == Some(id);
         let (in_session, given_up): (Vec<&HttpExchange<'_>>, Vec<_>) =
             conversations[position].exchanges.values().filter(is_of_session).partition(|exchange| exchange.status().is_some());
-        let is_refused = |exchange: &HttpExchange<'_>| exchange.status() == Some(404) && !names_request(exchange);
+        let usual = usual_url(conversations[position]);
+        let is_refused = |exchange: &HttpExchange<'_>| may_be_lost(exchange, usual);
         let is_ended = in_session.iter().any(|exchange| exchange.method == "DELETE" && !is_refused(exchange));
         let served = in_session.iter().filter(|exchange| !is_refused(exchange) && exchange.status().is_some_and(&counts)).count();
         let refused: Vec<_> = in_session.into_iter().filter(|exchange| exchange.method == "POST" && is_refused(exchange)).collect();
@@ -123,19 +134,20 @@ fn lost_after(conversations: &[&ConversationView<'_>], counts: impl Fn(u16) -> b
 pub(super) fn flickering(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     let issued = issued(conversations);
     conversations.iter().enumerate().find_map(|(position, conversation)| {
+        let usual = usual_url(conversation);
         let session =
             |exchange: &HttpExchange<'_>| exchange.request_header("mcp-session-id").filter(|id| issued.contains_key(id)).map(str::to_owned);
         let in_session: Vec<_> =
             conversation.exchanges.values().filter_map(|exchange| Some((exchange, session(exchange)?, exchange.status()?))).collect();
         let is_lost = |at: usize| {
-            let (exchange, session, status) = &in_session[at];
+            let (exchange, session, _) = &in_session[at];
             let of_same = |(_, other, _): &&(_, String, _)| other == session;
             let is_ended = in_session[..at].iter().filter(of_same).any(|(earlier, ..)| earlier.method == "DELETE");
             // What was sent before the refusal came may have been served before it.
             let refused = exchange.response.map(|response| response.frame.id);
             let is_later = |later: &HttpExchange<'_>| later.method == "POST" && Some(later.request.id) > refused;
             let is_served_later = in_session[at + 1..].iter().filter(of_same).any(|(later, _, status)| is_later(later) && *status < 300);
-            exchange.method == "POST" && *status == 404 && !names_request(exchange) && !is_ended && is_served_later
+            exchange.method == "POST" && may_be_lost(exchange, usual) && !is_ended && is_served_later
         };
         let lost: Vec<usize> = (0..in_session.len()).filter(|at| is_lost(*at)).collect();
         // A single request may have had another flaw.
@@ -204,6 +216,26 @@ mod tests {
         let late = [first, refused(2), refused(3), refused(4), served(9)].concat();
         assert!(flickering(&[&ConversationView::new(&example::read(&late, "http", "2025-11-25"))]).is_some());
         assert!(!flickers(late));
+    }
+
+    #[test]
+    fn a_version_that_does_not_exist_is_no_session_that_was_lost() {
+        let post = |path: &str, version: &str, status: u16| {
+            format!(
+                "> POST {path} mcp-session-id: a | mcp-protocol-version: {version}\n> {{\"id\":1,\"method\":\"ping\"}}\n< {status}\n! ended\n"
+            )
+        };
+        let flickers = |path: &str, version: &str| {
+            let text = format!(
+                "> POST /mcp\n< 200 mcp-session-id: a\n! ended\n{}{}",
+                post(path, version, 404).repeat(4),
+                post("/mcp", "2025-11-25", 200)
+            );
+            flickering(&[&ConversationView::new(&example::read(&text, "http", "2025-11-25"))]).is_some()
+        };
+        assert!(flickers("/mcp", "2025-11-25"));
+        assert!(!flickers("/mcp", "1900-01-01"));
+        assert!(!flickers("/mcp/", "2025-11-25"));
     }
 
     fn is_post_of(body: &FrameBody, id: u32) -> bool {

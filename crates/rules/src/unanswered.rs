@@ -68,7 +68,12 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
         // What a proxy says until the server behind it is there, which is asked until then.
         let (mut is_up, is_of_start) = (false, |fate: &Fate| matches!(fate, Fate::Failed(502..=504)));
         let harmless: BTreeSet<&str> = conversation.tools().iter().filter_map(|(tool, _)| read_only(tool)).collect();
-        for (position, request) in pairing.requests.iter().enumerate().filter(|(_, request)| end.is_none_or(|end| request.frame < end)) {
+        // A version that does not exist may be all that is wrong with a request, which has a rule of its own.
+        let is_own = |request: &Request<'_>| {
+            let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id));
+            end.is_none_or(|end| request.frame < end) && !exchange.is_some_and(HttpExchange::names_unknown_version)
+        };
+        for (position, request) in pairing.requests.iter().enumerate().filter(|(_, request)| is_own(request)) {
             let answer = pairing.answer_to(position);
             let fate = match answer {
                 Some(answer) => failure(conversation, request, (answer.value, answer.frame), &harmless),

@@ -68,8 +68,8 @@ pub mod memory {
 /// Streams of this process and of its children.
 pub mod pipes {
     pub use crate::system::pipes::{
-        AsyncInput, AsyncOutput, HostPipes, PipedInput, async_pipes, errors_of, file_of_reader, file_of_writer, input_of, is_abandoned,
-        is_pipe, output_of, read_piece, stdin_is_gone, stdout_is_abandoned, take_host_pipes, write_at_once, write_piece,
+        AsyncInput, AsyncOutput, HostPipes, PipeGauge, PipedInput, async_pipes, errors_of, file_of_reader, file_of_writer, input_of,
+        is_abandoned, is_pipe, output_of, read_piece, stdin_is_gone, stdout_is_abandoned, take_host_pipes, write_at_once, write_piece,
     };
 }
 

@@ -523,18 +523,22 @@ class Client:
         only: Sequence[str] = (),
         skip: Sequence[str] = (),
         strict: bool = False,
+        hosts: bool = False,
         call: Optional[str] = None,
         explore: Optional[bool] = None,
     ) -> CheckReport:
         """Holds the server against the rules of the protocol.
 
         A server of a process or a URL is explored in sessions of their own, as `mcproof check` does. For a server object, or with
-        `explore=False`, what was on this session's wire so far is judged.
+        `explore=False`, what was on this session's wire so far is judged. `hosts` also judges what desktop hosts reject, and starts the
+        server once more as they do.
         """
         __tracebackhide__ = True
         params: JsonObject = _without_none({"only": list(only) or None, "skip": list(skip) or None, "call": call})
         if strict:
             params["strict"] = True
+        if hosts:
+            params["hosts"] = True
         if self._server is None and explore is not False:
             params["target"] = self._open_params["target"]
             return CheckReport(await (await self._ready()).request("check", params))

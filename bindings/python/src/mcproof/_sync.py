@@ -238,11 +238,12 @@ class SyncClient:
         only: Sequence[str] = (),
         skip: Sequence[str] = (),
         strict: bool = False,
+        hosts: bool = False,
         call: Optional[str] = None,
         explore: Optional[bool] = None,
     ) -> CheckReport:
         __tracebackhide__ = True
-        return _run(self._client.check(only=only, skip=skip, strict=strict, call=call, explore=explore))
+        return _run(self._client.check(only=only, skip=skip, strict=strict, hosts=hosts, call=call, explore=explore))
 
     def contract(self) -> JsonObject:
         __tracebackhide__ = True

@@ -9,14 +9,13 @@ use crate::offered::{Offered, offered};
 use crate::recording::{self, CheckTrace};
 use crate::reporters::{ReporterArgs, Written};
 use crate::status::Status;
-use crate::target::{Resolved, TargetArgs, Words, host};
+use crate::target::{TargetArgs, Words};
 use crate::typed::Typed;
 use crate::{output, settings, whole_file};
 use clap::Args as _;
 use clap::builder::StringValueParser;
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_check::{Budget, CheckOptions, Explored, HostStart, Permission, RepeatedCalls, explore};
-use mcproof_client::Target;
+use mcproof_check::{Budget, CheckOptions, Explored, Permission, RepeatedCalls, explore};
 use mcproof_client::redaction::Redactor;
 use mcproof_record::{
     Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, Gap, GapKind, Judged, RuleResult, Severity,
@@ -121,9 +120,6 @@ fn only_help() -> String {
     )
 }
 
-/// The rule that judges a start by a desktop host.
-const HOST_STARTS_SERVER: &str = "host-starts-server";
-
 /// The rules that judge calls which were repeated.
 const OF_REPEATED_CALLS: [&str; 2] = ["lost-response-doubles-no-effect", "idempotent-changes-nothing-twice"];
 
@@ -144,7 +140,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             let saved = read_report(path)?;
             Talked { target: saved.target, conversations: saved.conversations, secrets: Redactor::default(), trace: None }
         }
-        None => match arguments.talk(rules.iter().any(|rule| rule.id == HOST_STARTS_SERVER))? {
+        None => match arguments.talk(rules.iter().any(|rule| rule.id == hosts::HOST_STARTS_SERVER))? {
             Ok(talked) => talked,
             Err(exit) => return Ok(exit),
         },
@@ -250,7 +246,7 @@ impl Arguments {
         let mut check_options = CheckOptions {
             budget: Budget::of(self.rules.deadline),
             as_browser: self.rules.browser,
-            host_start: as_host.then(|| self.host_start(&resolved.target)).flatten(),
+            host_start: if as_host { self.server.host_start(self.target.as_slice(), &resolved.target) } else { None },
             replicas: self.rules.replica.clone(),
             repeats: if self.rules.lost_response { RepeatedCalls::OfAllTools } else { RepeatedCalls::default() },
             ..resolved.check_options(self.rules.call.clone().unwrap_or_default())
@@ -275,25 +271,6 @@ impl Arguments {
                 Err(Failure::new(Exit::Unreachable, diagnostic.map_text(|text| secrets.text(&text).into_owned())))
             }
         }
-    }
-
-    /// The same server as a desktop host starts it, if it is one that hosts start.
-    fn host_start(&self, target: &Target) -> Option<HostStart> {
-        let Target::Stdio(_) = target else { return None };
-        let server = TargetArgs { launch: host::Style::Host, ..self.server.clone() };
-        let resolved = server.resolve(self.target.as_slice(), Words::Name);
-        let hint = resolved.as_ref().ok().and_then(Resolved::host_hint);
-        let launch = match resolved.map(|resolved| resolved.target) {
-            Ok(Target::Stdio(launch)) => Ok(launch),
-            Ok(Target::Http { .. }) => return None,
-            Err(failure) => {
-                let Diagnostic { message, hint, .. } = *failure.diagnostic;
-                Err(hint.map_or_else(|| message.clone(), |hint| format!("{message}; {hint}")))
-            }
-        };
-        let handed_on = |name: &String| launch.as_ref().is_ok_and(|launch| launch.env.iter().any(|(known, _)| known == name));
-        let left_out = settings::variables().into_keys().filter(|name| !handed_on(name)).collect();
-        Some(HostStart { launch, hint, left_out })
     }
 
     /// What was typed, for the commands that judge single rules again.

@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::target::{self, Resolved, TargetArgs, Words};
 use crate::{output, settings};
-use mcproof_client::inherited_secrets;
+use mcproof_check::HostStart;
+use mcproof_client::{Target, inherited_secrets};
 use mcproof_drive::{Output, ResolvedTarget, Settings, TargetRequest, TargetResolver};
 use mcproof_record::Diagnostic;
 use std::io;
@@ -50,8 +51,9 @@ fn write(bytes: &[u8]) -> io::Result<()> {
 /// Finds servers as if they were typed behind these flags.
 struct Resolver(TargetArgs);
 
-impl TargetResolver for Resolver {
-    fn resolve(&self, wanted: TargetRequest) -> Result<ResolvedTarget, Diagnostic> {
+impl Resolver {
+    /// What would have been typed: the words, and the flags.
+    fn typed(&self, wanted: TargetRequest) -> Result<(Vec<String>, TargetArgs), Diagnostic> {
         let starts = !wanted.command.is_empty();
         let (words, server_url): (Vec<String>, Option<String>) = match wanted.url {
             Some(url) if starts => (vec![url], None),
@@ -70,9 +72,21 @@ impl TargetResolver for Resolver {
         arguments.protocol_version = wanted.protocol_version;
         arguments.timeout = Some(wanted.timeout);
         arguments.connect_timeout = wanted.connect_timeout;
+        Ok((words, arguments))
+    }
+}
+
+impl TargetResolver for Resolver {
+    fn resolve(&self, wanted: TargetRequest) -> Result<ResolvedTarget, Diagnostic> {
+        let (words, arguments) = self.typed(wanted)?;
         let resolved = arguments.resolve_named(&words, Words::Name, &Consent::AtTerminal).map_err(|failure| *failure.diagnostic)?;
         let Resolved { target, options, secrets, timeout, tap, .. } = resolved;
         Ok(ResolvedTarget { target, options, secrets, timeout, tap })
+    }
+
+    fn host_start(&self, wanted: TargetRequest, target: &Target) -> Option<HostStart> {
+        let (words, arguments) = self.typed(wanted).ok()?;
+        arguments.host_start(&words, target)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::transport::{HttpConnection, SseConnection};
 use mcproof_protocol::{Era, Transport};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// Starts the server, or finds it, and says nothing. `version` is that of the messages to come. Over HTTP+SSE the stream is
@@ -35,9 +36,10 @@ pub async fn open_bare(
         instructions: None,
         result: Value::Null,
         era_evidence: EraEvidence::Shown,
+        lost_to_discovery: Duration::ZERO,
     };
     let (endpoint, launch, locate) = match target {
-        Target::Stdio(launch) => return Ok(opening.session(opening.start_stdio(launch).await?, None, handshake)),
+        Target::Stdio(launch) => return Ok(opening.session(opening.start_stdio(launch).await?.0, None, handshake)),
         Target::Http { endpoint, launch, locate, .. } => (endpoint, launch, locate),
     };
     let mut endpoint = endpoint.clone();

@@ -112,6 +112,7 @@ pub(super) async fn initialize(
         instructions: text(result.get("instructions")),
         result,
         era_evidence: EraEvidence::Shown,
+        lost_to_discovery: Duration::ZERO,
     })
 }
 
@@ -125,6 +126,7 @@ pub(super) fn discovered(result: Value, transport: Transport) -> Handshake {
         instructions: text(result.get("instructions")),
         result,
         era_evidence: EraEvidence::Shown,
+        lost_to_discovery: Duration::ZERO,
     }
 }
 

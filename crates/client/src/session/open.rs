@@ -6,6 +6,7 @@ use super::endpoint_search::search_endpoint;
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::responder::{Responder, ResponsePolicies};
+use super::silence::Silence;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraEvidence, Handshake, Reply, Session, Spawned, Startup, Target, UrlFinder,
@@ -18,6 +19,7 @@ use crate::transport::{
     Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
 };
 use mcproof_protocol::{Era, EraChoice, Revision, Transport, error_code, methods};
+use mcproof_system::pipes::PipeGauge;
 use mcproof_system::{listening_addresses, other_listener};
 use serde_json::json;
 use std::pin::pin;
@@ -25,7 +27,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -104,7 +106,7 @@ async fn open_channel(
     let (dispatcher, queue) = Dispatcher::new(tap, options);
     let channel = open(Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
-    let handshake = match opening.shake_hands_on_a_pipe(&attempt, Transport::InMemory).await {
+    let handshake = match opening.shake_hands_on_a_pipe(&attempt, Transport::InMemory, None).await {
         Ok(handshake) => handshake,
         Err(HandshakeError::Lasting(failure) | HandshakeError::ProbeOutcome(Some(failure), _)) => return Err(failure),
         // Nothing is there to be started again.
@@ -188,41 +190,55 @@ impl<'a> Opening<'a> {
     }
 
     async fn stdio(&self, launch: &Launch) -> Result<Session, ConnectFailure> {
-        let attempt = self.start_stdio(launch).await?;
-        let era_evidence = match self.shake_hands_on_a_pipe(&attempt, Transport::Stdio).await {
+        let (attempt, gauge) = self.start_stdio(launch).await?;
+        let era_evidence = match self.shake_hands_on_a_pipe(&attempt, Transport::Stdio, gauge).await {
             Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
             Err(HandshakeError::Lasting(failure)) => return Err(self.failed(attempt, None, failure, None).await),
             Err(HandshakeError::ProbeOutcome(_, evidence)) => evidence,
         };
         self.tap.note("the server is restarted, to try `initialize` on a process that was not probed");
         attempt.discard(self.options.patience).await;
-        let attempt = self.start_stdio(launch).await?;
+        let lost_to_discovery = self.began.elapsed();
+        let attempt = self.start_stdio(launch).await?.0;
         match self.initialize(&attempt, Transport::Stdio, None).await {
-            Ok(handshake) => Ok(self.session(attempt, None, Handshake { era_evidence, ..handshake })),
+            Ok(handshake) => Ok(self.session(attempt, None, Handshake { era_evidence, lost_to_discovery, ..handshake })),
             Err(failure) => Err(self.failed(attempt, None, failure, None).await),
         }
     }
 
-    /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So after half of the
-    /// time `initialize` follows on the same streams (2026-07-28, transports/stdio, backward compatibility: no response within a
-    /// reasonable time means legacy), and a response to either request counts, that to `server/discover` first: it comes late
-    /// from a server that is only slow.
-    async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: Transport) -> Result<Handshake, HandshakeError> {
+    /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So `initialize` follows on the
+    /// same streams once the server has read `server/discover` and was silent for a moment, or after half of the time (2026-07-28,
+    /// transports/stdio, backward compatibility: no response within a reasonable time means legacy). A response to either request counts,
+    /// that to `server/discover` first: it comes late from a server that is only slow. One that has read and responds to neither may be
+    /// stuck in the request that it does not know.
+    async fn shake_hands_on_a_pipe(
+        &self,
+        attempt: &Attempt,
+        transport: Transport,
+        gauge: Option<PipeGauge>,
+    ) -> Result<Handshake, HandshakeError> {
         match self.era() {
             EraChoice::Legacy => return Ok(self.initialize(attempt, transport, None).await?),
             EraChoice::Modern => return Ok(self.discover(attempt, transport, None).await?),
             EraChoice::Auto => {}
         }
+        let asked = Instant::now();
         let mut probe = pin!(self.probe(attempt, transport, None, self.budget));
-        match timeout(self.budget / 2, &mut probe).await {
-            Ok(Ok(ProbeOutcome::Modern(handshake))) => return Ok(*handshake),
-            Ok(Ok(ProbeOutcome::Legacy(era_evidence))) => {
-                return Ok(Handshake { era_evidence, ..self.initialize(attempt, transport, None).await? });
-            }
-            Ok(Ok(ProbeOutcome::Silent(evidence))) => return Err(HandshakeError::ProbeOutcome(None, evidence)),
-            Ok(Err(failure)) => return Err(failure.into()),
-            Err(_) => drop(self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts")),
-        }
+        let silence = Silence::after_request(gauge, self.budget);
+        let intake = tokio::select! {
+            biased;
+            probed = &mut probe => match probed {
+                Ok(ProbeOutcome::Modern(handshake)) => return Ok(*handshake),
+                Ok(ProbeOutcome::Legacy(era_evidence)) => {
+                    return Ok(Handshake { era_evidence, ..self.initialize(attempt, transport, None).await? });
+                }
+                Ok(ProbeOutcome::Silent(evidence)) => return Err(HandshakeError::ProbeOutcome(None, evidence)),
+                Err(failure) => return Err(failure.into()),
+            },
+            intake = silence.falls() => intake,
+        };
+        self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts");
+        let lost_to_discovery = asked.elapsed();
         let mut initialize = pin!(self.initialize(attempt, transport, None));
         let initialized = tokio::select! {
             biased;
@@ -240,9 +256,10 @@ impl<'a> Opening<'a> {
                 },
                 initialized => initialized,
             },
+            () = silence.lasts(intake) => return Err(HandshakeError::ProbeOutcome(None, EraEvidence::Assumed)),
         };
         attempt.dispatcher.forgo_responses();
-        let assumed = |handshake| Handshake { era_evidence: EraEvidence::Assumed, ..handshake };
+        let assumed = |handshake| Handshake { era_evidence: EraEvidence::Assumed, lost_to_discovery, ..handshake };
         initialized.map(assumed).map_err(|failure| match failure {
             ConnectFailure::Refused { .. } | ConnectFailure::Unanswered { failure: CallFailure::Closed(_), .. } => {
                 HandshakeError::ProbeOutcome(Some(failure), EraEvidence::Assumed)
@@ -251,9 +268,11 @@ impl<'a> Opening<'a> {
         })
     }
 
-    pub(super) async fn start_stdio(&self, launch: &Launch) -> Result<Attempt, ConnectFailure> {
+    /// Starts a server. What it has not read is known where the system tells it; the gauge has to be dropped before the server is to see the
+    /// end of its input.
+    pub(super) async fn start_stdio(&self, launch: &Launch) -> Result<(Attempt, Option<PipeGauge>), ConnectFailure> {
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options);
-        let connection = StdioConnection::open(
+        let (connection, gauge) = StdioConnection::open(
             launch,
             &self.options.guardian,
             self.options.limits,
@@ -262,7 +281,7 @@ impl<'a> Opening<'a> {
             Arc::clone(&dispatcher) as _,
         )
         .await?;
-        Ok(self.attempt(Connection::Stdio(connection), None, dispatcher, queue))
+        Ok((self.attempt(Connection::Stdio(connection), None, dispatcher, queue), gauge))
     }
 
     async fn http(

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::Tap;
 use mcproof_record::FrameId;
+use mcproof_system::pipes::PipeGauge;
 use std::sync::Arc;
 
 pub(crate) struct StdioConnection {
@@ -17,6 +18,7 @@ pub(crate) struct StdioConnection {
 }
 
 impl StdioConnection {
+    /// With what tells how much of its stdin the server has read, which keeps that open.
     pub(crate) async fn open(
         launch: &Launch,
         guardian: &Guardian,
@@ -24,11 +26,12 @@ impl StdioConnection {
         faults: Option<&FaultInjector>,
         tap: &Tap,
         inbox: Arc<dyn Inbox>,
-    ) -> Result<Self, StartFailure> {
+    ) -> Result<(Self, Option<PipeGauge>), StartFailure> {
         let (process, stdin, stdout) = Process::start(launch, guardian, tap, None).await?;
         let ending = Ending::Process(process.watch_exit());
+        let gauge = PipeGauge::of(&stdin);
         let channel = LineChannel::open(stdout, stdin, ending, limits, faults, tap, inbox);
-        Ok(Self { process, channel })
+        Ok((Self { process, channel }, gauge))
     }
 
     pub(crate) fn send(&self, envelope: Envelope) -> FrameId {

@@ -12,6 +12,8 @@ pub(super) struct PhaseTimes {
     pub(super) list: Option<(Duration, Duration)>,
     /// When there was nothing more to wait for, because something had failed.
     pub(super) failed: Option<Duration>,
+    /// Of it, what was a wait for a response that never came, to a question that clients of the server do not ask.
+    pub(super) lost: Duration,
 }
 
 /// The phases that were completed, and the time of all that happened.
@@ -26,7 +28,9 @@ fn of_frames(target: &Target, frames: &[&Frame], connections: &[ConnectionTiming
         Target::Stdio(_) => {
             let spawned = at(frames, |frame| matches!(frame.body, FrameBody::Spawned { .. }));
             add(Phase::Spawn, spawned);
-            (spawned, at(frames, |frame| frame.direction == Direction::FromServer && matches!(frame.body, FrameBody::Line { .. })))
+            let asked = spawned.map(|spawned| spawned + course.lost);
+            let is_line = |frame: &Frame| frame.direction == Direction::FromServer && matches!(frame.body, FrameBody::Line { .. });
+            (asked, at(frames, |frame| is_line(frame) && frame.at >= course.lost))
         }
         Target::Http { .. } => {
             let spawned = at(frames, |frame| matches!(frame.body, FrameBody::Spawned { .. }));
@@ -50,7 +54,7 @@ fn of_frames(target: &Target, frames: &[&Frame], connections: &[ConnectionTiming
     add(Phase::Handshake, between(answered, course.handshake));
     add(Phase::List, course.list.map(|(began, ended)| ended.saturating_sub(began)));
     let end = course.failed.or(course.list.map(|(_, ended)| ended)).or(course.handshake);
-    (phases, end.unwrap_or_default())
+    (phases, end.unwrap_or_default().saturating_sub(course.lost))
 }
 
 /// Where the rest of the conversation was over long before.

@@ -1,7 +1,7 @@
 //! A check in few words: one paragraph for each rule that is broken, the worst first, with the frame that shows it, what to
 //! change, and the command that judges this rule again. Lists what was not tested, counts what passed.
 
-use super::line;
+use super::{line, sentence};
 use crate::check::{INCONCLUSIVE, counted, followed_by, is_listed, missing, untested};
 use crate::defects::{SdkDefects, by_sdk, title, word};
 use crate::diagnostic::wire;
@@ -40,10 +40,10 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
     let order = if broken.len() > 1 { "; the worst first" } else { "" };
     let mut text = format!("{verdict}: {}{order}\n", counted(report));
     for gap in report.unexplained_gaps() {
-        text += &format!("\n{}\n", line(&format!("{INCONCLUSIVE}: {}", gap.message)));
+        text += &format!("\n{}\n", sentence(&format!("{INCONCLUSIVE}: {}", gap.message)));
         let stderr = missing(report, gap).evidence.map(|evidence| evidence.stderr).unwrap_or_default();
         text.extend(telling_lines(&stderr, FRAMES).iter().map(|text| format!("   stderr: {}\n", line(text))));
-        text += &format!("   hint: {}\n", line(&gap.hint));
+        text += &format!("   hint: {}\n", sentence(&gap.hint));
     }
     for (index, (rule_result, findings)) in broken.iter().enumerate() {
         text += &paragraph(index + 1, report, rule_result, findings, repeat);
@@ -79,8 +79,8 @@ fn paragraph(number: usize, report: &CheckReport, rule_result: &RuleResult, find
         let severity = word(finding.severity);
         let message = format!("{severity}: {} ({} {}, {})", finding.message, conversation.transport, conversation.revision, finding.level);
         text += &match index {
-            0 => format!("\n{number}. {}\n", line(&format!("{}: {message}", rule_result.rule))),
-            _ => format!("   also: {}\n", line(&message)),
+            0 => format!("\n{number}. {}\n", sentence(&format!("{}: {message}", rule_result.rule))),
+            _ => format!("   also: {}\n", sentence(&message)),
         };
         let cited: Vec<_> = conversation.transcript.frames.iter().filter(|frame| finding.frames.contains(&frame.id)).collect();
         for frame in cited.iter().skip(cited.len().saturating_sub(FRAMES)).filter(|_| index == 0) {
@@ -98,7 +98,7 @@ fn paragraph(number: usize, report: &CheckReport, rule_result: &RuleResult, find
         text += &format!("   also: {more} more of this rule\n");
     }
     if let Some(first) = findings.first() {
-        text += &format!("   hint: {}\n", line(&first.remedy));
+        text += &format!("   hint: {}\n", sentence(&first.remedy));
     }
     if let Some(followed_by) = followed_by(report, &rule_result.rule) {
         text += &format!("   {}\n", line(&followed_by));

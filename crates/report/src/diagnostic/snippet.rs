@@ -1,7 +1,9 @@
 //! The headline and the lines of source that a diagnosis points at, with carets.
 
+use super::GENERAL;
 use super::differences::{label, summary};
 use crate::Style;
+use crate::check::INCONCLUSIVE;
 use crate::escape::columns;
 use crate::style::{Color, count};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -12,8 +14,10 @@ use std::collections::BTreeMap;
 const MAXIMUM_CARETS: usize = 8;
 /// Lines between two carets beyond which they are drawn apart.
 const MAXIMUM_GAP: u32 = 1000;
-/// Rows of a terminal that a headline may take.
+/// Rows of a terminal that a headline may take, which may quote what a server sent.
 const HEADLINE_ROWS: usize = 3;
+/// The same for what a rule says, whose quotes are short: it is shown whole, unless somebody named something with a very long name.
+const RULE_ROWS: usize = 16;
 
 /// The drawing, and the differences that it explains completely.
 pub(super) fn render<'a>(diagnostic: &'a Diagnostic, style: &Style) -> (String, Vec<&'a Difference>) {
@@ -22,7 +26,11 @@ pub(super) fn render<'a>(diagnostic: &'a Diagnostic, style: &Style) -> (String, 
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    let headline = style.line(&diagnostic.message, style.width.saturating_mul(HEADLINE_ROWS));
+    let headline = if is_of_rule(&diagnostic.code) {
+        style.sentence(&diagnostic.message, style.width.saturating_mul(RULE_ROWS))
+    } else {
+        style.line(&diagnostic.message, style.width.saturating_mul(HEADLINE_ROWS))
+    };
     let (carets, explained) = carets(diagnostic, style);
     let snippets = hunks(carets, style.width).into_iter().map(|hunk| hunk.draw(style));
     let group = Group::with_title(level.primary_title(headline)).elements(snippets);
@@ -34,6 +42,11 @@ pub(super) fn render<'a>(diagnostic: &'a Diagnostic, style: &Style) -> (String, 
     let text = renderer.term_width(style.width.max(40)).render(&[group]);
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     (lines.join("\n") + "\n", explained)
+}
+
+/// Whether a diagnostic is what a rule says, or why a check has no verdict.
+fn is_of_rule(code: &str) -> bool {
+    code == INCONCLUSIVE || !GENERAL.contains(&code)
 }
 
 struct Caret<'a> {

@@ -323,15 +323,19 @@ impl<'a> Sessions<'a> {
         let (target, turn) = self.target(binding).await.map_err(fail)?;
         let (tap, user) = self.new_tap(&server.name, binding, &target);
         let injector = self.injector(&server.name, binding);
-        let connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding, &target) };
+        let mut connect = ConnectOptions { faults: injector.clone(), ..self.connect_options(server, binding, &target) };
         let start = match injector {
             // Faults may be why it fails, and are no reason not to start it.
             Some(_) => None,
             None => self.begin_start(server, binding).await.map_err(fail)?,
         };
+        if connect.era == EraChoice::Auto && connect.protocol_version.is_none() && start.as_ref().is_some_and(Start::ignores_discovery) {
+            tap.note("the server has ignored `server/discover` at each start before: `initialize` goes first");
+            connect.era = EraChoice::Legacy;
+        }
         match open_session(&target, &connect, &tap).await {
             Ok(session) => {
-                start.into_iter().for_each(Start::opened);
+                start.into_iter().for_each(|start| start.opened(session.handshake().lost_to_discovery));
                 Ok(self.opened_on(session, (tap, user), turn, target, injector, FrameId(0)))
             }
             Err(failure) => {

@@ -1,4 +1,5 @@
-//! Remembers which servers could not be started in a run: the tests after them fail at once, and start nothing in vain.
+//! Remembers which servers could not be started in a run: the tests after them fail at once, and start nothing in vain. Also those that
+//! ignore the question for their era, which the tests after them do not ask.
 //! Knows commands and whether a session opened, not why one did not.
 
 use crate::plan::Launch;
@@ -7,10 +8,14 @@ use mcproof_protocol::Transport;
 use mcproof_record::{CasePlan, Diagnostic};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// A server that failed once may have had bad luck.
 const FAILURES: u32 = 2;
+
+/// A server that ignored the question for its era once may only have been slow.
+const IGNORED: u32 = 2;
 
 /// Of a server that is not started again, as it never opened a session in this run.
 pub(super) const NOT_STARTED_AGAIN: &str = "not-started-again";
@@ -41,6 +46,8 @@ struct Known {
     failures: u32,
     /// A session has opened. From then on a failure is news each time.
     opened: bool,
+    /// How often in a row it has not responded to `server/discover`, and then to `initialize`.
+    ignored: u32,
     first: Option<FirstFailure>,
 }
 
@@ -108,9 +115,20 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// A session has opened.
-    pub(super) fn opened(self) {
-        self.known(|known| known.opened = true);
+    /// Whether the server ignores the question for its era, so that waiting for a response is in vain.
+    pub(super) fn ignores_discovery(&self) -> bool {
+        self.starts.servers().get(&self.key).is_some_and(|known| known.ignored >= IGNORED)
+    }
+
+    /// A session has opened, after a wait of this time for a response to `server/discover` that did not come.
+    pub(super) fn opened(self, lost_to_discovery: Duration) {
+        self.known(|known| {
+            known.opened = true;
+            // Who is known to ignore it is not asked any more.
+            if known.ignored < IGNORED {
+                known.ignored = if lost_to_discovery.is_zero() { 0 } else { known.ignored + 1 };
+            }
+        });
     }
 
     /// No session could be opened.
@@ -195,7 +213,7 @@ mod tests {
         let refused = begin(&starts, "x", 1).expect("it is decided").err();
         assert_eq!(refused.as_deref(), Some("server is not started again, since it failed to start before: exited in first"));
         // Another command is another server, and a test with retries has all of its attempts.
-        started(&starts, "y", 1).opened();
+        started(&starts, "y", 1).opened(Duration::ZERO);
         fail(started(&starts, "x", 3), "third");
         assert!(begin(&starts, "x", 3).expect("it is decided").is_err());
     }
@@ -204,11 +222,23 @@ mod tests {
     fn a_server_that_opened_once_is_always_started() {
         let starts = Starts::default();
         fail(started(&starts, "x", 1), "first");
-        started(&starts, "x", 1).opened();
+        started(&starts, "x", 1).opened(Duration::ZERO);
         for name in ["second", "third", "fourth"] {
             fail(started(&starts, "x", 1), name);
         }
         drop(started(&starts, "x", 1));
+    }
+
+    #[test]
+    fn a_server_that_ignored_its_discovery_twice_in_a_row_is_not_asked_again() {
+        let starts = Starts::default();
+        let (open, wait) = (|lost: Duration| started(&starts, "x", 1).opened(lost), Duration::from_secs(2));
+        [wait, Duration::ZERO, wait].into_iter().for_each(open);
+        assert!(!started(&starts, "x", 1).ignores_discovery());
+        // From the second one on nothing is lost any more.
+        [wait, Duration::ZERO, Duration::ZERO].into_iter().for_each(open);
+        assert!(started(&starts, "x", 1).ignores_discovery());
+        assert!(!started(&starts, "y", 1).ignores_discovery());
     }
 
     #[test]
@@ -218,7 +248,7 @@ mod tests {
         fail(started(&starts, "x", 1), "first");
         fail(started(&starts, "x", 1), "second");
         assert!(begin(&starts, "x", 1).is_none());
-        slow.opened();
+        slow.opened(Duration::ZERO);
         drop(started(&starts, "x", 1));
         // One that is given up has nothing to say.
         let other = Starts::default();

@@ -2,11 +2,12 @@
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{dup2_stdin, dup2_stdout};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -73,6 +74,24 @@ pub fn file_of_reader(end: PipeReader) -> File {
 /// For blocking writes.
 pub fn file_of_writer(end: PipeWriter) -> File {
     File::from(OwnedFd::from(end))
+}
+
+/// Tells whether all was read that was written to a process. Keeps its stdin open.
+pub struct PipeGauge(OwnedFd);
+
+impl PipeGauge {
+    /// None where the system does not tell it at this end of a pipe.
+    pub fn of(stdin: &ChildStdin) -> Option<Self> {
+        if cfg!(target_os = "linux") { stdin.as_fd().try_clone_to_owned().ok().map(Self) } else { None }
+    }
+
+    /// Whether something that was written waits for its reader.
+    pub fn has_unread(&self) -> bool {
+        let mut unread: libc::c_int = 0;
+        // SAFETY: the descriptor is open, and the call writes one integer.
+        let told = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::FIONREAD, &raw mut unread) };
+        told == 0 && unread > 0
+    }
 }
 
 /// The end of a pipe from which tasks read.
@@ -178,7 +197,7 @@ pub fn write_at_once(bytes: &mut Vec<u8>) {
 }
 
 /// What a pipe that takes anything takes as a whole.
-const SURE: usize = nix::libc::PIPE_BUF;
+const SURE: usize = libc::PIPE_BUF;
 
 fn is_ready(descriptor: BorrowedFd<'_>, flags: PollFlags) -> bool {
     poll(&mut [PollFd::new(descriptor, flags)], PollTimeout::ZERO).is_ok_and(|count| count == 1)

@@ -72,6 +72,21 @@ pub fn file_of_writer(end: PipeWriter) -> File {
     File::from(OwnedHandle::from(end))
 }
 
+/// Tells whether all was read that was written to a process, which no end of a pipe does here.
+pub enum PipeGauge {}
+
+impl PipeGauge {
+    /// None: nothing tells it.
+    pub fn of(_stdin: &ChildStdin) -> Option<Self> {
+        None
+    }
+
+    /// Whether something that was written waits for its reader.
+    pub fn has_unread(&self) -> bool {
+        match *self {}
+    }
+}
+
 /// The end of a pipe from which tasks read, as from that of a child.
 pub type AsyncInput = ChildStdout;
 /// The end of a pipe to which tasks write, as to that of a child.
