@@ -5,11 +5,8 @@ use mcproof_system::pipes::PipeGauge;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a server that has read a request may be silent until the next one follows. At the most an eighth of the time that there is: what
-/// is left has to do for a process that starts anew.
+/// How long a server that has read a request may be silent until the next one follows, and at the most an eighth of the time that there is.
 const SILENCE: Duration = Duration::from_secs(2);
-/// In how many silences a server that reads on has to respond to one of two requests. One that does not read the second is stuck in the first.
-const SILENCES: u32 = 4;
 /// How often to look whether a server has read what it was sent.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -28,14 +25,14 @@ pub(super) struct Silence {
     /// How much of it is no sign of anything.
     allowed: Duration,
     began: Instant,
-    /// How long a server may take that reads nothing.
+    /// How long a server may take that reads nothing, or goes on reading: what reads may be a program that passes it on to one that starts.
     patience: Duration,
 }
 
 impl Silence {
     /// Of one that is sent a request now, and has this time for its handshake. Holds the server's stdin open.
     pub(super) fn after_request(gauge: Option<PipeGauge>, budget: Duration) -> Self {
-        Self { gauge, allowed: SILENCE.min(budget / (2 * SILENCES)), began: Instant::now(), patience: budget / 2 }
+        Self { gauge, allowed: SILENCE.min(budget / 8), began: Instant::now(), patience: budget / 2 }
     }
 
     /// Waits until the server has been silent for a moment after it read the request, or was given up. Where nobody tells what it has read,
@@ -54,14 +51,14 @@ impl Silence {
         Intake::Unknown
     }
 
-    /// Waits until a server that reads has been silent for so long after a second request that only another process may respond; for ever
-    /// where nothing is known of what it reads.
+    /// Waits until a server that has read a request, and now a second one, only responds as another process, if at all: it leaves the second
+    /// one unread, so it is stuck in the first, or responds to neither. For ever where nothing is known of what it reads.
     pub(super) async fn lasts(&self, intake: Intake) {
         if intake == Intake::Unknown {
             return std::future::pending().await;
         }
         let began = Instant::now();
-        while began.elapsed() < self.allowed || !(self.has_unread() || began.elapsed() >= self.allowed * (SILENCES - 1)) {
+        while began.elapsed() < self.allowed || !(self.has_unread() || self.began.elapsed() >= self.patience) {
             sleep(LOOK.min(self.allowed)).await;
         }
     }
