@@ -307,6 +307,40 @@ fn secrets_go_before_and_afterwards() {
 }
 
 #[test]
+fn a_trace_has_the_contract_that_it_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let shop = ["--", MCPROOF, "demo", "shop"];
+    check(at, &[&["tools", "--trace", "a.mcptrace"], &shop[..]].concat(), 0, &[]);
+    check(at, &["trace", "show", "a.mcptrace"], 0, &["contract: ", "`mcproof trace export FILE --lock` writes it"]);
+    let lock = check(at, &["trace", "export", "a.mcptrace", "--lock"], 0, &["\"check_inventory\"", "tools, sha256:"]);
+    check(at, &["trace", "export", "a.mcptrace", "--lock", "--output", "a.lock"], 0, &[]);
+    assert_eq!(fs::read_to_string(at.join("a.lock")).unwrap(), lock);
+    check(at, &[&["lock", "--verify", "--lock", "a.lock", "--deny", "breaking"], &shop[..]].concat(), 0, &[]);
+    check(at, &[&["diff", "a.mcptrace", "--deny", "any"], &shop[..]].concat(), 0, &["no changes"]);
+    // Without the part at its end, as in a trace that was cut off or is older.
+    let lines = check(at, &["trace", "export", "a.mcptrace", "--jsonl"], 0, &["mcproof.lock"]);
+    let frames: String = lines.lines().filter(|line| !line.starts_with("{\"attachment\"")).map(|line| format!("{line}\n")).collect();
+    fs::write(at.join("frames.jsonl"), frames).unwrap();
+    assert_eq!(check(at, &["trace", "export", "frames.jsonl", "--lock"], 0, &[]), lock);
+    // What is redacted afterwards is so in it as well, and it is a lock again.
+    fs::write(at.join("secret"), "check_inventory\n").unwrap();
+    check(at, &["trace", "redact", "a.mcptrace", "--secret", "file:secret", "--output", "b.mcptrace"], 0, &[]);
+    check(at, &["trace", "show", "b.mcptrace"], 0, &["contract: "]);
+    assert!(!check(at, &["trace", "export", "b.mcptrace", "--lock", "--output", "b.lock"], 0, &[]).contains("check_inventory"));
+    check(at, &["diff", "b.lock", "a.lock"], 1, &["check_inventory"]);
+    // Other commands write it as well, if the lists passed by.
+    check(at, &[&["check", "--only", "tools", "--trace", "c.mcptrace"], &shop[..]].concat(), 0, &[]);
+    check(at, &["trace", "show", "c.mcptrace"], 0, &["contract: "]);
+    check(at, &[&["tools", "--", MCPROOF, "proxy", "--trace", "p.mcptrace"], &shop[..]].concat(), 0, &[]);
+    check(at, &["trace", "show", "p.mcptrace"], 0, &["contract: "]);
+    check(at, &["trace", "export", "p.mcptrace", "--lock"], 0, &["\"check_inventory\""]);
+    check(at, &[&["ping", "--trace", "ping.mcptrace"], &shop[..]].concat(), 0, &[]);
+    check(at, &["trace", "export", "ping.mcptrace", "--lock"], 2, &["the trace shows no contract: it has no complete list"]);
+    check(at, &["diff", "a.lock", "ping.mcptrace"], 2, &["trace ping.mcptrace has no complete list"]);
+}
+
+#[test]
 fn a_check_is_judged_again_from_its_trace() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

@@ -13,7 +13,7 @@ mod schema;
 mod stream;
 mod writer;
 
-pub use line::{Attachment, End, Mark, MarkBody, Omitted, TraceLine, TracedFrame};
+pub use line::{Attachment, CONTRACT, End, Mark, MarkBody, Omitted, TraceLine, TracedFrame};
 pub use manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
 pub use reader::{Ending, Trace, TraceError, TraceRoom};
 #[cfg(feature = "schema")]
