@@ -291,7 +291,7 @@ pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
 }
 
 /// A file that begins as a trace does, and no text.
-fn is_zip(path: &Path) -> bool {
+pub(crate) fn is_zip(path: &Path) -> bool {
     let mut start = [0; 4];
     std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK\x03\x04"
 }
