@@ -80,6 +80,41 @@ fn a_suite_of_a_recording_passes_at_once() {
     check(at, &["test", "again.mcproof.yaml"], 1, &["expected 11, found 10"]);
 }
 
+const EXPECTING: &str = "\
+server: { stdio: MCPROOF demo shop }
+tests:
+  - name: finds
+    steps:
+      - { tools: [find, fail], expect: { find: { description: { $regex: '^Finds' } } } }
+      - { call: find, with: { q: tea }, expect: { items: [{ name: { $regex: '^T-[0-9]+$' }, price: { $gt: 3, $lt: 5 } }] } }
+      - { call: find, with: { q: nothing }, rpc_error: { code: -32001 } }
+      - { call: fail, tool_error: /out of stock/ }
+  - name: reads
+    steps:
+      - { read: 'shop://terms', expect: { contents: [{ text: { $contains: returned } }] } }
+      - { prompt: greet, with: { name: Ann }, expect: { messages: { $len: 1 } } }
+";
+
+#[test]
+fn a_mock_of_a_suite_says_what_its_tests_expect() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for (file, suite) in [("shop.mcproof.yaml", SUITE), ("other.mcproof.yaml", EXPECTING)] {
+        fs::write(at.join(file), suite.replace("MCPROOF", MCPROOF)).unwrap();
+        check(at, &["test", file, "--", MCPROOF, "mock", file], 0, &["passed"]);
+    }
+    // Its own server has none of it: the mock does not pass because everything would.
+    check(at, &["test", "other.mcproof.yaml"], 1, &["2 failed"]);
+    check(at, &["call", "find", "q=tea", "--era", "modern", "--", MCPROOF, "mock", "other.mcproof.yaml"], 0, &["T-"]);
+    check(at, &["call", "find", "q=coffee", "--", MCPROOF, "mock", "other.mcproof.yaml"], 1, &["was not recorded with these parameters"]);
+    // What is not served is told.
+    let more = EXPECTING.replace("      - { read:", "      - { subscribe: 'shop://terms' }\n      - { read:");
+    fs::write(at.join("more.mcproof.yaml"), more).unwrap();
+    check(at, &["mock", "more.mcproof.yaml"], 0, &["note: more.mcproof.yaml:11: `subscribe shop://terms` is not served: only calls"]);
+    fs::write(at.join("none.mcproof.yaml"), "server: { stdio: x }\ntests: [{ name: a, steps: [ping] }]\n").unwrap();
+    check(at, &["mock", "none.mcproof.yaml"], 2, &["no step of none.mcproof.yaml says what a server responds"]);
+}
+
 #[test]
 fn no_server_is_made_of_a_trace_without_a_handshake() {
     let folder = tempfile::tempdir().unwrap();
