@@ -162,12 +162,7 @@ pub(crate) fn write_whole(path: &Path, manifest: Manifest, write: impl FnOnce(&T
 }
 
 /// Adds a session that is over, and what it shows of the contract.
-pub(crate) fn add_transcript(
-    writer: &TraceWriter,
-    shown: &mut ShownContract,
-    session: SessionInfo,
-    transcript: &Transcript,
-) -> SessionKey {
+pub(crate) fn add_transcript(writer: &TraceWriter, shown: &mut ShownContract, session: SessionInfo, transcript: &Transcript) -> SessionKey {
     let key = write_transcript(writer, session, transcript);
     transcript.frames.iter().for_each(|frame| shown.frame(key, frame));
     key

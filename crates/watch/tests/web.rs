@@ -318,7 +318,10 @@ fn evidence_is_downloaded_as_it_was_written() {
 fn evidence_is_downloaded_as_a_trace() {
     let dashboard = Dashboard::new(Config::default());
     let page = dashboard.get("/evidence/evidence-1").body;
-    assert!(page.contains("/evidence/evidence-1?download=trace") && page.contains("mcproof trace show probe-evidence-1.mcptrace"), "{page}");
+    assert!(
+        page.contains("/evidence/evidence-1?download=trace") && page.contains("mcproof trace show probe-evidence-1.mcptrace"),
+        "{page}"
+    );
     let mut stream = TcpStream::connect(dashboard.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let request = format!("GET /evidence/evidence-1?download=trace HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", dashboard.address);

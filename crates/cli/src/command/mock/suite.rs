@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::faults::told;
 use crate::output;
-use mcproof_protocol::{Era, methods};
+use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{Direction, Frame, FrameBody, FrameId, Transcript};
 use mcproof_relay::mock::{Answers, Ignored, Miss, RecordedAnswers, Recording, Repetition, Script, ServerFacts, SessionState, TimedStep};
 use mcproof_report::escape_line;
@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Duration;
 
-/// Characters of the reason why a step is not served.
-const LONGEST_REASON: usize = 300;
+/// Characters of what a step does, and of the reason why it is not served.
+const LONGEST_TEXT: usize = 300;
 
 /// What the tests of a suite expect. Steps for which there is no response are told on stderr.
 pub(super) fn read(
@@ -34,8 +34,8 @@ pub(super) fn read(
     }
     let rehearsal = rehearse(&suite);
     for step in &rehearsal.unmade {
-        let (place, why) = (&step.place, escape_line(&step.why, LONGEST_REASON));
-        output::talk(&format!("note: {}:{}: `{}` is not served: {why}\n", place.file, place.line, escape_line(&step.title, LONGEST_REASON)));
+        let [title, why] = [&step.title, &step.why].map(|text| escape_line(text, LONGEST_TEXT));
+        output::talk(&format!("note: {}:{}: `{title}` is not served: {why}\n", step.place.file, step.place.line));
     }
     if rehearsal.sessions.is_empty() && rehearsal.lists.is_empty() {
         let failure = Failure::bad_input("nothing-to-serve", format!("no step of {} says what a server responds", path.display()));
@@ -90,12 +90,9 @@ fn transcripts(name: &str, Rehearsal { mut sessions, mut lists, .. }: Rehearsal)
     let is_asked = |method: &str| sessions.iter().flatten().any(|exchange| exchange.method == method);
     let offered = features.into_iter().filter(|(method, _)| lists.contains_key(method) || is_asked(method));
     let capabilities: Map<String, Value> = offered.map(|(_, capability)| (capability.to_owned(), json!({}))).collect();
-    let shaken = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": capabilities,
-        "serverInfo": { "name": name, "version": "0" },
-    });
-    let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "mcproof", "version": "0" } });
+    let revision = Revision::LATEST_LEGACY.as_str();
+    let shaken = json!({ "protocolVersion": revision, "capabilities": capabilities, "serverInfo": { "name": name, "version": "0" } });
+    let client = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "mcproof", "version": "0" } });
     let play = |session: Vec<MadeExchange>| {
         let mut transcript = Transcript::default();
         say(&mut transcript, methods::INITIALIZE, &client, &Ok(shaken.clone()));

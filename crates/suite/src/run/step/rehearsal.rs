@@ -134,7 +134,7 @@ impl<'a> Making<'a> {
             };
             let response = result.clone().map_err(|error| error.to_value());
             let answer = Answer { result: result.map_err(ErrorResponse::Rpc), payload, frame: None, elapsed: Duration::ZERO };
-            let flaw = shape(&step.action, &answer, Revision::V2025_11_25.as_str());
+            let flaw = shape(&step.action, &answer, Revision::LATEST_LEGACY.as_str());
             let (saved, unsaved) = save(step, &answer);
             match flaw.into_iter().chain(judge(step, &answer, scope)).chain(unsaved).next() {
                 None => {
