@@ -5,6 +5,7 @@ mod sources;
 
 use crate::failure::Failure;
 use crate::recording;
+use crate::shown_contract::ShownContract;
 use crate::suggest::did_you_mean;
 use live::LiveTraces;
 use mcproof_client::redaction::Redactor;
@@ -174,6 +175,7 @@ impl CaseTraces {
 }
 
 fn add_case(writer: &TraceWriter, case: &CasePlan, outcome: &CaseOutcome) {
+    let mut shown = ShownContract::default();
     for held in &outcome.transcripts {
         let steps: Vec<&StepOutcome> = outcome.steps.iter().filter(|step| step.server == held.server).collect();
         let offset = steps.iter().find_map(|step| offset(step, held)).unwrap_or_default();
@@ -187,7 +189,7 @@ fn add_case(writer: &TraceWriter, case: &CasePlan, outcome: &CaseOutcome) {
             test: Some(case.name.clone()),
             ..SessionInfo::default()
         };
-        let session = recording::add_transcript(writer, session, &held.transcript);
+        let session = recording::add_transcript(writer, &mut shown, session, &held.transcript);
         for step in steps {
             let body =
                 MarkBody::Step { title: step.title.clone(), place: step.place.clone(), duration: step.duration, passed: step.passed };
@@ -197,6 +199,7 @@ fn add_case(writer: &TraceWriter, case: &CasePlan, outcome: &CaseOutcome) {
         let at = held.transcript.frames.last().map_or(Duration::ZERO, |frame| frame.at);
         writer.mark(Mark { session, at, body: MarkBody::Verdict { passed: outcome.verdict.is_success(), message } });
     }
+    shown.attach(writer);
 }
 
 /// The tests with the names of their files, which differ.

@@ -29,7 +29,7 @@ mod reference;
 mod review;
 mod schema;
 mod test;
-mod trace;
+pub(crate) mod trace;
 #[cfg(feature = "ui")]
 mod ui;
 mod upgrade;

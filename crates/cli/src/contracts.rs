@@ -1,6 +1,7 @@
 //! Captures contracts from a running server, one client kind after the other, and reads contracts from lock files and traces. Knows
 //! sessions and files, not the use of a contract.
 
+use crate::command::trace;
 use crate::conversation::{self, Interrupts, Watching};
 use crate::diagnosis;
 use crate::exit::Exit;
@@ -8,6 +9,7 @@ use crate::failure::Failure;
 use crate::oddities;
 use crate::output;
 use crate::recording::Recording;
+use crate::shown_contract;
 use crate::status::Status;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_analysis::diagnosis::of_list_failure;
@@ -15,7 +17,9 @@ use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap
 use mcproof_contract::{self as contract, CaptureFailure, Captured, Extent, Profile, Saved, Side, Visitor};
 use mcproof_protocol::{Era, EraChoice, Transport};
 use mcproof_record::{Contract, ContractChange, ContractLock, Diagnostic};
+use mcproof_trace::{CallStream, Trace, TraceError};
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::Path;
 
 pub(crate) type Contracts = BTreeMap<String, Contract>;
@@ -272,9 +276,24 @@ async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -
 
 /// Reads a lock file, a trace, or a check.
 pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
+    if is_zip(path) {
+        let unreadable = |error: TraceError| trace::unreadable(path, &error);
+        let mut stream = CallStream::new(Trace::open(path).map_err(unreadable)?);
+        let shown = shown_contract::of_stream(&mut stream).map_err(unreadable)?;
+        return shown.map(|lock| Saved::Trace(lock.contracts)).map_err(|failure| {
+            let failure = Failure::bad_input("bad-trace", format!("trace {} {failure}", path.display()));
+            failure.hint("save one of `mcproof tools TARGET --trace FILE`")
+        });
+    }
     let text = mcproof_suite::bounds::read_text(path).map_err(|error| contract::unreadable(path.display(), &error));
     let saved = text.and_then(|text| contract::read_saved(path.display(), &text));
     saved.map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))
+}
+
+/// A file that begins as a trace does, and no text.
+pub(crate) fn is_zip(path: &Path) -> bool {
+    let mut start = [0; 4];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK\x03\x04"
 }
 
 /// Reads the text of a lock file.

@@ -30,6 +30,7 @@ mod request;
 mod restriction;
 mod selection;
 mod settings;
+mod shown_contract;
 mod starter;
 mod status;
 mod suggest;

@@ -4,12 +4,13 @@
 use crate::conversation::{self, Observer, Watching};
 use crate::failure::Failure;
 use crate::settings;
+use crate::shown_contract::{self, ShownContract};
 use crate::target::Resolved;
 use crate::whole_file::WholeFile;
 use mcproof_check::ConversationWatcher;
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{Tap, Target, given_secrets};
-use mcproof_record::{Conversation, FORMAT_VERSION, Frame, FrameBody, Transcript};
+use mcproof_record::{ContractLock, Conversation, FORMAT_VERSION, Frame, FrameBody, Transcript};
 use mcproof_system::files;
 use mcproof_trace::calls::CallTracker;
 use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceLimits, TraceWriter};
@@ -29,6 +30,7 @@ pub(crate) struct LiveTrace {
     session: SessionInfo,
     /// Of each tap that was made, the newest last.
     keys: Arc<Mutex<Vec<SessionKey>>>,
+    shown: Arc<Mutex<ShownContract>>,
 }
 
 impl Recording {
@@ -48,7 +50,7 @@ impl Recording {
         };
         let path = file_of(path);
         let writer = create(&path, manifest(&secrets))?;
-        Ok(Self::Trace(Box::new(LiveTrace { path, writer, session, keys: Arc::default() })))
+        Ok(Self::Trace(Box::new(LiveTrace { path, writer, session, keys: Arc::default(), shown: Arc::default() })))
     }
 
     /// What is done with the frames of a new tap.
@@ -57,9 +59,10 @@ impl Recording {
         let Some(Self::Trace(live)) = recording else { return shown };
         let key = live.writer.begin_session(live.session.clone());
         live.keys.lock().unwrap_or_else(PoisonError::into_inner).push(key);
-        let writer = live.writer.clone();
+        let (writer, contract) = (live.writer.clone(), Arc::clone(&live.shown));
         Some(Box::new(move |frame| {
             writer.frame(key, frame);
+            contract.lock().unwrap_or_else(PoisonError::into_inner).frame(key, frame);
             if let Some(show) = &shown {
                 show(frame);
             }
@@ -71,11 +74,12 @@ impl Recording {
         match self {
             Self::Document(path, file) => write_document(file, &tap.transcript()).map_err(|error| Failure::cannot_write(&path, &error)),
             Self::Trace(live) => {
-                let LiveTrace { path, writer, session, keys } = *live;
+                let LiveTrace { path, writer, session, keys, shown } = *live;
                 let key = keys.lock().unwrap_or_else(PoisonError::into_inner).last().copied();
                 if let Some(key) = key {
                     writer.describe_session(tap.look(|frames| described(SessionInfo { key, ..session }, frames)));
                 }
+                std::mem::take(&mut *shown.lock().unwrap_or_else(PoisonError::into_inner)).attach(&writer);
                 finish(writer, &path)
             }
         }
@@ -137,7 +141,10 @@ pub(crate) fn write_check(
                 revision: Some(talk.revision.clone()),
                 ..SessionInfo::default()
             };
-            add_transcript(writer, session, &talk.transcript);
+            write_transcript(writer, session, &talk.transcript);
+        }
+        if let Ok(contracts) = mcproof_contract::of_check(conversations) {
+            shown_contract::attach(writer, &ContractLock::new(None, contracts));
         }
         writer.attach("check.json", report);
     })
@@ -154,8 +161,14 @@ pub(crate) fn write_whole(path: &Path, manifest: Manifest, write: impl FnOnce(&T
     written.map_err(|error| cannot_write(path, &error))
 }
 
-/// Adds a session that is over.
-pub(crate) fn add_transcript(writer: &TraceWriter, session: SessionInfo, transcript: &Transcript) -> SessionKey {
+/// Adds a session that is over, and what it shows of the contract.
+pub(crate) fn add_transcript(writer: &TraceWriter, shown: &mut ShownContract, session: SessionInfo, transcript: &Transcript) -> SessionKey {
+    let key = write_transcript(writer, session, transcript);
+    transcript.frames.iter().for_each(|frame| shown.frame(key, frame));
+    key
+}
+
+fn write_transcript(writer: &TraceWriter, session: SessionInfo, transcript: &Transcript) -> SessionKey {
     let key = writer.begin_session(described(session, &mut transcript.frames.iter()));
     transcript.frames.iter().for_each(|frame| writer.frame(key, frame));
     writer.omit(key, transcript.dropped, "the limit of the transcript was reached");

@@ -80,6 +80,41 @@ fn a_suite_of_a_recording_passes_at_once() {
     check(at, &["test", "again.mcproof.yaml"], 1, &["expected 11, found 10"]);
 }
 
+const EXPECTING: &str = "\
+server: { stdio: MCPROOF demo shop }
+tests:
+  - name: finds
+    steps:
+      - { tools: [find, fail], expect: { find: { description: { $regex: '^Finds' } } } }
+      - { call: find, with: { q: tea }, expect: { items: [{ name: { $regex: '^T-[0-9]+$' }, price: { $gt: 3, $lt: 5 } }] } }
+      - { call: find, with: { q: nothing }, rpc_error: { code: -32001 } }
+      - { call: fail, tool_error: /out of stock/ }
+  - name: reads
+    steps:
+      - { read: 'shop://terms', expect: { contents: [{ text: { $contains: returned } }] } }
+      - { prompt: greet, with: { name: Ann }, expect: { messages: { $len: 1 } } }
+";
+
+#[test]
+fn a_mock_of_a_suite_says_what_its_tests_expect() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for (file, suite) in [("shop.mcproof.yaml", SUITE), ("other.mcproof.yaml", EXPECTING)] {
+        fs::write(at.join(file), suite.replace("MCPROOF", MCPROOF)).unwrap();
+        check(at, &["test", file, "--", MCPROOF, "mock", file], 0, &["passed"]);
+    }
+    // Its own server has none of it: the mock does not pass because everything would.
+    check(at, &["test", "other.mcproof.yaml"], 1, &["2 failed"]);
+    check(at, &["call", "find", "q=tea", "--era", "modern", "--", MCPROOF, "mock", "other.mcproof.yaml"], 0, &["T-"]);
+    check(at, &["call", "find", "q=coffee", "--", MCPROOF, "mock", "other.mcproof.yaml"], 1, &["was not recorded with these parameters"]);
+    // What is not served is told.
+    let more = EXPECTING.replace("      - { read:", "      - { subscribe: 'shop://terms' }\n      - { read:");
+    fs::write(at.join("more.mcproof.yaml"), more).unwrap();
+    check(at, &["mock", "more.mcproof.yaml"], 0, &["note: more.mcproof.yaml:11: `subscribe shop://terms` is not served: only calls"]);
+    fs::write(at.join("none.mcproof.yaml"), "server: { stdio: x }\ntests: [{ name: a, steps: [ping] }]\n").unwrap();
+    check(at, &["mock", "none.mcproof.yaml"], 2, &["no step of none.mcproof.yaml says what a server responds"]);
+}
+
 #[test]
 fn no_server_is_made_of_a_trace_without_a_handshake() {
     let folder = tempfile::tempdir().unwrap();
@@ -304,6 +339,42 @@ fn secrets_go_before_and_afterwards() {
         2,
         &["--output is the trace itself"],
     );
+}
+
+#[test]
+fn a_trace_has_the_contract_that_it_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let shop = ["--", MCPROOF, "demo", "shop"];
+    check(at, &[&["tools", "--trace", "a.mcptrace"], &shop[..]].concat(), 0, &[]);
+    check(at, &["trace", "show", "a.mcptrace"], 0, &["contract: ", "`mcproof trace export FILE --lock` writes it"]);
+    let lock = check(at, &["trace", "export", "a.mcptrace", "--lock"], 0, &["\"check_inventory\"", "tools, sha256:"]);
+    check(at, &["trace", "export", "a.mcptrace", "--lock", "--output", "a.lock"], 0, &[]);
+    assert_eq!(fs::read_to_string(at.join("a.lock")).unwrap(), lock);
+    check(at, &[&["lock", "--verify", "--lock", "a.lock", "--deny", "breaking"], &shop[..]].concat(), 0, &[]);
+    check(at, &[&["diff", "a.mcptrace", "--deny", "any"], &shop[..]].concat(), 0, &["no changes"]);
+    // Without the part at its end, as in a trace that was cut off or is older.
+    let lines = check(at, &["trace", "export", "a.mcptrace", "--jsonl"], 0, &["mcproof.lock"]);
+    let frames: String = lines.lines().filter(|line| !line.starts_with("{\"attachment\"")).map(|line| format!("{line}\n")).collect();
+    fs::write(at.join("frames.jsonl"), frames).unwrap();
+    assert_eq!(check(at, &["trace", "export", "frames.jsonl", "--lock"], 0, &[]), lock);
+    // What is redacted afterwards is so in it as well, and it is a lock again.
+    fs::write(at.join("secret"), "check_inventory\n").unwrap();
+    check(at, &["trace", "redact", "a.mcptrace", "--secret", "file:secret", "--output", "b.mcptrace"], 0, &[]);
+    check(at, &["trace", "show", "b.mcptrace"], 0, &["contract: "]);
+    let redacted = check(at, &["trace", "export", "b.mcptrace", "--lock"], 0, &["[redacted]"]);
+    assert!(!redacted.contains("check_inventory"), "{redacted}");
+    fs::write(at.join("b.lock"), redacted).unwrap();
+    check(at, &["diff", "b.lock", "a.lock"], 1, &["check_inventory"]);
+    // Other commands write it as well, if the lists passed by.
+    check(at, &[&["check", "--only", "tools", "--trace", "c.mcptrace"], &shop[..]].concat(), 0, &[]);
+    check(at, &["trace", "show", "c.mcptrace"], 0, &["contract: "]);
+    check(at, &[&["tools", "--", MCPROOF, "proxy", "--trace", "p.mcptrace"], &shop[..]].concat(), 0, &[]);
+    check(at, &["trace", "show", "p.mcptrace"], 0, &["contract: "]);
+    check(at, &["trace", "export", "p.mcptrace", "--lock"], 0, &["\"check_inventory\""]);
+    check(at, &[&["ping", "--trace", "ping.mcptrace"], &shop[..]].concat(), 0, &[]);
+    check(at, &["trace", "export", "ping.mcptrace", "--lock"], 2, &["the trace shows no contract: it has no complete list"]);
+    check(at, &["diff", "a.lock", "ping.mcptrace"], 2, &["trace ping.mcptrace has no complete list"]);
 }
 
 #[test]

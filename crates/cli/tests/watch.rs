@@ -1277,6 +1277,12 @@ fn a_saved_probe_is_judged_again_without_its_server() {
     let ran = run(folder.path(), &["probe", "--replay", "evidence.json"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert!(ran.stdout.starts_with("unreachable: "), "{}", ran.stdout);
+    // A trace is judged in the same way.
+    for (file, server, code) in [("good.mcptrace", "exec \"$0\" demo shop", 0), ("noisy.mcptrace", noisy, 1)] {
+        run(folder.path(), &["probe", "--trace", file, "--", "sh", "-c", server, MCPROOF]);
+        let ran = run(folder.path(), &["probe", "--replay", file]);
+        assert_eq!(ran.code, Some(code), "{file}: {}{}", ran.stdout, ran.stderr);
+    }
     for (text, why) in [("[]", "not a saved probe"), ("{\"version\": 99, \"frames\": []}", "requires a newer mcproof")] {
         std::fs::write(folder.path().join("bad.json"), text).unwrap();
         let ran = run(folder.path(), &["probe", "--replay", "bad.json"]);

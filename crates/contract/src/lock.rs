@@ -1,6 +1,6 @@
 //! The text of `mcproof.lock`: JSON with one member a line, always in the same order. Knows no files.
 
-use mcproof_record::{ContractLock, FORMAT_VERSION};
+use mcproof_record::{ContractHashes, ContractLock, FORMAT_VERSION};
 use serde_json::Value;
 
 /// Why a text is no lock.
@@ -49,6 +49,16 @@ pub fn parse(text: &str) -> Result<ContractLock, LockError> {
     Ok(lock)
 }
 
+/// The text of a lock in which texts were replaced, such as secrets, with the hashes of what it has now. `None` if it is no lock any more.
+pub fn rehashed(text: &str) -> Option<String> {
+    let mut lock: ContractLock = serde_json::from_str(text).ok()?;
+    for contract in lock.contracts.values_mut() {
+        let tools = super::tools_hash(contract.tools.as_deref().unwrap_or_default());
+        contract.hashes = ContractHashes { tools, full: super::full_hash(contract) };
+    }
+    Some(write(&lock))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +83,8 @@ mod tests {
         );
         check(&text.replace("\"a\"", "\"b\""), "is damaged: the contract `legacy/full` does not match its hash");
         check(&text.replace("capabilities", "capability"), "is damaged: missing field `capabilities`");
+        let replaced = rehashed(&text.replace("\"a\"", "\"b\"")).unwrap();
+        assert_eq!(parse(&replaced).unwrap().contracts["legacy/full"].tools, Some(vec![json!({ "name": "b" })]));
+        assert_eq!(rehashed("{"), None);
     }
 }

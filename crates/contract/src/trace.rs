@@ -1,6 +1,7 @@
 //! The contract that saved conversations show, as far as it was asked. Knows frames, no files.
 
 use super::capture::{handshake_of, lists, of_parts};
+use super::gathered::PagedList;
 use super::profile::{Profile, Visitor};
 use mcproof_analysis::ConversationView;
 use mcproof_client::{EraEvidence, Handshake};
@@ -75,10 +76,22 @@ fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
     let era = Revision::at(&take.revision).era();
     let conversation = ConversationView::new(take);
     let (result, _) = conversation.handshake().filter(|(result, _)| result.is_object()).ok_or(TraceFailure::NoHandshake)?;
+    let listed = lists().map(|(method, key)| last_listed(&conversation, method, key));
+    let contract = contract_of(era, take.revision.clone(), result, listed);
+    let lists = number_of_lists(&contract);
+    if lists == 0 {
+        return Err(TraceFailure::NoList);
+    }
+    let profile = if declares_nothing(&conversation) { Profile::Minimal } else { Profile::Own };
+    Ok(Shown { visitor: Visitor { era, profile }, contract, lists })
+}
+
+/// The contract that the result of a handshake and the lists show, these in the order of [`lists`].
+pub(crate) fn contract_of(era: Era, revision: String, result: &Value, listed: [Option<Vec<Value>>; 4]) -> Contract {
     let handshake = Handshake {
         era,
         transport: Transport::Stdio,
-        protocol_version: take.revision.clone(),
+        protocol_version: revision,
         server_info: match era {
             Era::Legacy => result.get("serverInfo").cloned(),
             Era::Modern => result.pointer("/_meta/io.modelcontextprotocol~1serverInfo").cloned(),
@@ -89,15 +102,14 @@ fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
         era_evidence: EraEvidence::Shown,
         lost_to_discovery: Duration::ZERO,
     };
-    let listed = lists().map(|(method, key)| last_listed(&conversation, method, key));
-    let lists = listed.iter().flatten().count();
-    if lists == 0 {
-        return Err(TraceFailure::NoList);
-    }
     let [tools, prompts, resources, templates] = listed;
-    let contract = of_parts(handshake_of(&handshake, &[]), tools, prompts, resources, templates);
-    let profile = if declares_nothing(&conversation) { Profile::Minimal } else { Profile::Own };
-    Ok(Shown { visitor: Visitor { era, profile }, contract, lists })
+    of_parts(handshake_of(&handshake, &[]), tools, prompts, resources, templates)
+}
+
+/// How many lists a contract has.
+pub(crate) fn number_of_lists(contract: &Contract) -> usize {
+    let Contract { tools, prompts, resources, resource_templates, .. } = contract;
+    [tools, prompts, resources, resource_templates].into_iter().flatten().count()
 }
 
 /// The revision that `initialize` was answered with, if it was.
@@ -113,24 +125,13 @@ fn declares_nothing(conversation: &ConversationView<'_>) -> bool {
     declared.filter_map(Value::as_object).all(serde_json::Map::is_empty)
 }
 
-/// The items of all pages of a list, as it was read last from the first page to the last one. Cursors that no page has told
-/// are somebody's experiments.
+/// The items of all pages of a list, as it was read last from the first page to the last one.
 fn last_listed(conversation: &ConversationView<'_>, method: &str, key: &str) -> Option<Vec<Value>> {
-    let mut whole: Option<Vec<Value>> = None;
-    let mut begun: Option<(Vec<Value>, &Value)> = None;
+    let mut list = PagedList::default();
     for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(method)) {
-        let Some(result) = answer.and_then(|answer| answer.value.get("result")) else { continue };
-        let Some(page) = result.get(key).and_then(Value::as_array) else { continue };
-        let mut items = match (request.param("/cursor").filter(|cursor| !cursor.is_null()), &mut begun) {
-            (None, _) => Vec::new(),
-            (Some(cursor), Some((items, next))) if cursor == *next => std::mem::take(items),
-            (Some(_), _) => continue,
-        };
-        items.extend(page.iter().cloned());
-        match result.get("nextCursor").filter(|next| next.is_string()) {
-            Some(next) => begun = Some((items, next)),
-            None => (whole, begun) = (Some(items), None),
+        if let Some(result) = answer.and_then(|answer| answer.value.get("result")) {
+            list.page(request.param("/cursor"), result, key);
         }
     }
-    whole
+    list.whole
 }

@@ -1,8 +1,8 @@
 //! Recognizes a file of another kind by its keys, so that one sentence says what it is, and not one for each of its keys.
 //! Knows the top of each format, not the formats.
 
-use super::document::{Kind, Node};
-use super::source::Span;
+use super::document::{self, Kind, Node};
+use super::source::{Source, Span};
 use mcproof_record::Diagnostic;
 
 /// The files that have a format of their own.
@@ -49,6 +49,12 @@ impl FileKind {
     }
 }
 
+/// Whether the text of a file that may be a suite or a mock is that of a suite.
+pub fn is_suite(text: &str) -> bool {
+    let tree = document::parse(&Source::new("file", text), 0).0;
+    tree.is_some_and(|tree| FileKind::Suite.is_kind_of(&tree) && !FileKind::Mock.is_kind_of(&tree))
+}
+
 /// The servers of VS Code have their command or URL in themselves, those of a suite in a transport.
 fn is_list_of_hosts(servers: &Node) -> bool {
     let Kind::Map(entries) = &servers.kind else { return false };
@@ -69,8 +75,6 @@ pub fn other_kind(tree: &Node, wanted: FileKind) -> Option<(Diagnostic, Span)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document;
-    use super::super::source::Source;
     use super::*;
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod compare;
 mod compile;
+mod example;
 mod expectation;
 mod growth;
 mod header_names;

@@ -13,10 +13,10 @@ mod schema;
 mod stream;
 mod writer;
 
-pub use line::{Attachment, End, Mark, MarkBody, Omitted, TraceLine, TracedFrame};
+pub use line::{Attachment, CONTRACT, End, Mark, MarkBody, Omitted, PROBE, TraceLine, TracedFrame};
 pub use manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
-pub use reader::{Ending, Trace, TraceError, TraceRoom};
+pub use reader::{Ending, Trace, TraceError, TraceRoom, transport_of};
 #[cfg(feature = "schema")]
 pub use schema::trace_schema;
 pub use stream::{CallStream, Item};
-pub use writer::{TraceLimits, TraceWriter};
+pub use writer::{TraceLimits, TraceWriter, trace_in_memory};

@@ -90,7 +90,13 @@ pub enum MarkBody {
     },
 }
 
-/// A file inside the trace: a contract, a suite, a screenshot.
+/// The name of the attachment that is the contract of the server as a lock, as far as the traffic shows it.
+pub const CONTRACT: &str = "mcproof.lock";
+
+/// The name of the attachment that is the report of the probe, in the trace of one.
+pub const PROBE: &str = "probe.json";
+
+/// A file inside the trace: the contract (`mcproof.lock`), a suite, a screenshot. What is not known is left alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Attachment {

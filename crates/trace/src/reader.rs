@@ -9,6 +9,7 @@ use crate::line::TraceLine;
 use crate::manifest::{Manifest, TRACE_FORMAT};
 use container::Container;
 use lines::Lines;
+pub use older::transport_of;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Cursor, Read, Seek as _, SeekFrom};
 use std::path::Path;

@@ -5,7 +5,7 @@ use crate::line::{End, Mark, Omitted, TraceLine, TracedFrame};
 use crate::manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
 use mcproof_record::Frame;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zip::write::SimpleFileOptions;
@@ -88,10 +88,14 @@ impl TraceWriter {
         if file.stream_position().is_err() {
             return Err(io::Error::new(io::ErrorKind::NotSeekable, "a trace is a file, not a pipe or a terminal"));
         }
+        Self::begin(Sink::File(file), manifest, limits)
+    }
+
+    fn begin(sink: Sink, manifest: Manifest, limits: TraceLimits) -> io::Result<Self> {
         let manifest = Manifest { format: TRACE_FORMAT, sessions: Vec::new(), end: None, ..manifest };
         let mut writing = Writing {
             limits: TraceLimits { bytes: limits.bytes.min(MOST_BYTES) },
-            file: TraceFile::Between(ZipWriter::new(Counted { file, is_broken: false, length: 0, place: 0 })),
+            file: TraceFile::Between(ZipWriter::new(Counted { sink, is_broken: false, length: 0, place: 0 })),
             sessions: Vec::new(),
             omitted: Vec::new(),
             frames: 0,
@@ -180,6 +184,19 @@ impl TraceWriter {
     fn writing(&self) -> MutexGuard<'_, Writing> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A whole trace as bytes, for a download: what is to be written is in memory as well.
+///
+/// # Errors
+/// It takes more bytes than a trace may.
+pub fn trace_in_memory(manifest: Manifest, write: impl FnOnce(&TraceWriter)) -> io::Result<Vec<u8>> {
+    let bytes = Arc::<Mutex<Cursor<Vec<u8>>>>::default();
+    let writer = TraceWriter::begin(Sink::Memory(Arc::clone(&bytes)), manifest, TraceLimits::default())?;
+    write(&writer);
+    writer.finish()?;
+    let written = std::mem::take(&mut *bytes.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(written.into_inner())
 }
 
 impl Writing {
@@ -325,10 +342,41 @@ fn safe_name(name: &str) -> String {
     if clean.is_empty() { "unnamed".to_owned() } else { clean }
 }
 
+/// Where the bytes go.
+enum Sink {
+    File(File),
+    Memory(Arc<Mutex<Cursor<Vec<u8>>>>),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.write(bytes),
+            Self::Memory(memory) => memory.lock().unwrap_or_else(PoisonError::into_inner).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+}
+
+impl Seek for Sink {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::File(file) => file.seek(to),
+            Self::Memory(memory) => memory.lock().unwrap_or_else(PoisonError::into_inner).seek(to),
+        }
+    }
+}
+
 /// A file that knows its length. After its first error, which its user keeps, it takes what comes without writing it: the zip on it tells
 /// stderr of every error that comes while it is dropped.
 struct Counted {
-    file: File,
+    sink: Sink,
     is_broken: bool,
     place: u64,
     length: u64,
@@ -339,20 +387,20 @@ impl Write for Counted {
         if self.is_broken {
             return Ok(bytes.len());
         }
-        let count = self.file.write(bytes).inspect_err(|error| self.is_broken = error.kind() != io::ErrorKind::Interrupted)?;
+        let count = self.sink.write(bytes).inspect_err(|error| self.is_broken = error.kind() != io::ErrorKind::Interrupted)?;
         self.place += count as u64;
         self.length = self.length.max(self.place);
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.sink.flush()
     }
 }
 
 impl Seek for Counted {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.place = self.file.seek(to)?;
+        self.place = self.sink.seek(to)?;
         Ok(self.place)
     }
 }

@@ -5,7 +5,7 @@
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId};
 use mcproof_trace::{
     CallStream, Ending, Item, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceError, TraceLimits, TraceLine, TraceRoom,
-    TraceWriter,
+    TraceWriter, trace_in_memory,
 };
 use std::fs;
 use std::io::Cursor;
@@ -45,6 +45,18 @@ fn read(mut trace: Trace) -> (Vec<u64>, Vec<String>, usize, Ending) {
         }
     }
     (frames, attachments, others, trace.ending())
+}
+
+#[test]
+fn a_trace_in_memory_is_the_same_as_a_file() {
+    let written = trace_in_memory(Manifest::default(), |writer| {
+        let session = writer.begin_session(info());
+        writer.frame(session, &frame(1, "a"));
+        writer.attach("probe.json", b"{}");
+        writer.frame(session, &frame(2, "b"));
+    });
+    let (frames, attachments, _, ending) = read(Trace::from_reader(Box::new(Cursor::new(written.unwrap()))).unwrap());
+    assert_eq!((frames, attachments, ending), (vec![1, 2], vec!["probe.json".to_owned()], Ending::Complete));
 }
 
 #[test]

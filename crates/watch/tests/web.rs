@@ -16,6 +16,7 @@ mod subscriptions;
 
 use data::{Data, HOSTILE, NOW};
 use mcproof_suite::Environment;
+use mcproof_trace::{MarkBody, PROBE, Trace, TraceLine};
 use mcproof_watch::api_target;
 use mcproof_watch::config::{Config, Login, Proxy, Secret, StatusPageSpec, StatusSpec, TargetKind, TargetSpec, User, When, Window, load};
 use mcproof_watch::moment::Moment;
@@ -311,6 +312,34 @@ fn evidence_is_downloaded_as_it_was_written() {
     let body: Value = serde_json::from_str(&file.body).unwrap();
     assert_eq!((&body["version"], &body["report"]["reason"]), (&json!(1), &json!("handshake-failed")));
     assert_eq!(body["transcript"]["frames"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn evidence_is_downloaded_as_a_trace() {
+    let dashboard = Dashboard::new(Config::default());
+    let page = dashboard.get("/evidence/evidence-1").body;
+    assert!(
+        page.contains("/evidence/evidence-1?download=trace") && page.contains("mcproof trace show probe-evidence-1.mcptrace"),
+        "{page}"
+    );
+    let mut stream = TcpStream::connect(dashboard.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let request = format!("GET /evidence/evidence-1?download=trace HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", dashboard.address);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("filename=\"probe-evidence-1.mcptrace\""), "{head}");
+    let trace = Trace::from_reader(Box::new(std::io::Cursor::new(answer[end..].to_vec()))).unwrap();
+    let session = trace.manifest().sessions[0].clone();
+    assert_eq!((session.server.as_str(), session.transport.as_str(), session.era.as_deref()), ("svc-0001", "http", Some("legacy")));
+    let lines: Vec<TraceLine> = trace.map(Result::unwrap).collect();
+    let count = |is: fn(&TraceLine) -> bool| lines.iter().filter(|line| is(line)).count();
+    assert_eq!(count(|line| matches!(line, TraceLine::Frame(_))), 4);
+    assert_eq!(count(|line| matches!(line, TraceLine::Mark(mark) if matches!(mark.body, MarkBody::Finding { .. }))), 1);
+    assert_eq!(count(|line| matches!(line, TraceLine::Attachment(file) if file.name == PROBE)), 1);
+    assert_eq!(count(|line| matches!(line, TraceLine::End(_))), 1);
 }
 
 #[test]

@@ -27,7 +27,7 @@ use std::path::Path;
   mcproof diff mcproof.lock https://example.com/mcp --deny breaking
   mcproof diff mcproof.lock 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
   mcproof diff 'npx -y my-server@1' 'npx -y my-server@2' --markdown
-  mcproof diff old.lock trace.json"
+  mcproof diff old.lock session.mcptrace"
 )]
 pub(crate) struct Arguments {
     /// Lock files, traces (from --trace), URLs, names of servers in .mcp.json, or quoted commands

@@ -222,7 +222,8 @@ fn identity_of(key: &str) -> Option<&str> {
     Visitor::of_key(key).ok().and_then(|(_, identity)| identity)
 }
 
-fn described(key: &str, contract: &Contract) -> String {
+/// A contract in one line.
+pub(super) fn described(key: &str, contract: &Contract) -> String {
     let count = |list: &Option<Vec<serde_json::Value>>, what: &str| {
         let count = list.as_ref()?.len();
         Some(format!("{count} {what}{}", if count == 1 { "" } else { "s" }))

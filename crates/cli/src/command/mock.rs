@@ -1,6 +1,7 @@
-//! `mcproof mock FILE`: a server that answers as recorded, as locked or as written.
+//! `mcproof mock FILE`: a server that answers as recorded, as locked, as a suite expects, or as written.
 
 mod source;
+mod suite;
 mod written;
 
 use crate::conversation::{self, Interrupts};
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// Run a server that replays recorded responses, or responds as locked or as written
+/// Run a server that replays recorded responses, or responds as locked, as a suite expects, or as written
 ///
 /// A request is matched by method, name and canonical arguments; the nth request of a kind gets the nth recorded answer, and the last one
 /// repeats. A client plays the recorded session that has what it has sent so far. What the server sent in between (progress, logs, its own requests) comes in its place. A request that was not recorded is
@@ -34,13 +35,15 @@ use tokio::net::TcpListener;
   mcproof mock session.mcptrace --transport http
   # results that fit the output schemas
   mcproof mock mcproof.lock --listen 127.0.0.1:3000
+  # the responses that the tests expect
+  mcproof mock shop.mcproof.yaml
   # hand-written responses
   mcproof mock shop.mock.yaml
   mcproof mock session.mcptrace --fault 'status=503 first=1' --listen 127.0.0.1:3000
   # also for clients of the other era
   mcproof mock session.mcptrace --era both")]
 pub(crate) struct Arguments {
-    /// Trace, lock (mcproof.lock), or hand-written responses (a .yaml file)
+    /// Trace, lock (mcproof.lock), suite, or hand-written responses (a .yaml file)
     file: PathBuf,
     /// Transport of the server [default: stdio, or http with --listen]
     #[arg(long, value_name = "TRANSPORT")]

@@ -34,7 +34,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
   mcproof probe https://mcp.example.com/mcp --min-days 21 --lock mcproof.lock --json
   mcproof probe -- node server.js
   # from an incident of `mcproof watch`
-  mcproof probe --replay evidence.json
+  mcproof probe --replay probe.mcptrace
   mcproof probe 'http://127.0.0.1:${port}/mcp' -e PORT='${port}' -- node server.js")]
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`

@@ -1,5 +1,6 @@
 //! `mcproof trace`: looks into recorded sessions, offline. The formats are those of the crate `mcproof-trace`.
 
+mod contract;
 mod diff;
 mod export;
 mod grep;
@@ -33,6 +34,7 @@ use tempfile::NamedTempFile;
   mcproof trace grep 'method:tools/call status:error' a.mcptrace
   mcproof trace diff before.mcptrace after.mcptrace
   mcproof trace export a.mcptrace --har --output a.har
+  mcproof trace export a.mcptrace --lock --output mcproof.lock
 
 {FILTERS}"))]
 pub(crate) struct Arguments {
@@ -59,7 +61,7 @@ enum Command {
     Grep(grep::Arguments),
     /// Compare two traces: exit code 1 if they differ
     Diff(diff::Arguments),
-    /// Convert a trace: HAR, OpenTelemetry, Markdown, HTML, a suite, JSON lines
+    /// Convert a trace: HAR, OpenTelemetry, Markdown, HTML, a suite, a lock, JSON lines
     Export(export::Arguments),
     /// Replace secrets in a trace
     Redact(redact::Arguments),
@@ -108,7 +110,7 @@ impl<'a> Reopenable<'a> {
 /// What to do with a trace that is too large for a command that keeps it in memory.
 const CUT: &str = "use a part of it, which is a trace as well: `mcproof trace export FILE --jsonl | head -n 100000 > part.jsonl`";
 
-pub(super) fn unreadable(path: &Path, error: &TraceError) -> Failure {
+pub(crate) fn unreadable(path: &Path, error: &TraceError) -> Failure {
     let shown = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
     let failure = Failure::bad_input("cannot-read-trace", format!("cannot read {shown}: {error}"));
     match error {

@@ -16,7 +16,7 @@ use mcproof_client::{Answers, Guardian};
 use mcproof_record::{Diagnostic, ProbeReport, Severity, Transcript};
 use mcproof_suite::Environment;
 use mcproof_suite::answers::read_answers;
-use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceRoom};
+use mcproof_trace::{CallStream, Item, PROBE, SessionKey, Trace, TraceRoom};
 use mcproof_ui::{
     Access, Compared, ComparedSide, Connector, Inspector, KnownServer, NewTest, Options, Prepared, RecordedSession, SavedTest, ServerSpec,
     SharedSession, SignIn, SuiteChange, TestRunner, Token,
@@ -218,12 +218,14 @@ fn read(path: &Path) -> Result<Vec<RecordedSession>, Failure> {
     let cannot = |error: mcproof_trace::TraceError| super::trace::unreadable(path, &error);
     let mut stream = CallStream::new(Trace::open(path).map_err(cannot)?.within(TraceRoom::default()));
     let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
+    let mut probe: Option<ProbeReport> = None;
     for item in stream.by_ref() {
         match item.map_err(cannot)? {
             Item::Session(session) => {
                 sessions.entry(session.key).or_default();
             }
             Item::Frame(frame) => sessions.entry(frame.session).or_default().frames.push(frame.into_frame()),
+            Item::Attachment(file) if file.name == PROBE => probe = serde_json::from_slice(file.bytes.as_bytes()).ok(),
             _ => {}
         }
     }
@@ -234,17 +236,21 @@ fn read(path: &Path) -> Result<Vec<RecordedSession>, Failure> {
         let client = stream.session(key).and_then(|session| session.client.as_deref()).filter(|client| *client != "mcproof");
         name + &client.map(|client| format!(" · {client}")).unwrap_or_default()
     };
-    let found = found_in(path);
+    let found = probe.or_else(|| probed(path)).and_then(found);
     Ok(sessions.into_iter().map(|(key, transcript)| RecordedSession { name: named(key), transcript, found: found.clone() }).collect())
 }
 
-/// What a probe has found, in a file that it has saved.
-fn found_in(path: &Path) -> Option<Box<Diagnostic>> {
+/// The report of a probe in a JSON file.
+fn probed(path: &Path) -> Option<ProbeReport> {
     if path.extension().is_none_or(|end| end != "json") {
         return None;
     }
     let document: Value = serde_json::from_slice(&mcproof_suite::bounds::read_input(path).ok()?).ok()?;
-    let report: ProbeReport = serde_json::from_value(document.get("report")?.clone()).ok()?;
+    serde_json::from_value(document.get("report")?.clone()).ok()
+}
+
+/// What a probe has found.
+fn found(report: ProbeReport) -> Option<Box<Diagnostic>> {
     report.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error).map(Box::new)
 }
 

@@ -42,6 +42,11 @@ impl Selector {
         self.path.to_string()
     }
 
+    /// A text in which its pattern finds a part, if it has one.
+    pub(crate) fn example(&self, scope: &Map<String, Value>) -> Option<String> {
+        self.part.as_ref()?.example(scope)
+    }
+
     /// The value, or the part of its text: the group `number` as a number, else the first group, else all that the pattern finds.
     ///
     /// # Errors

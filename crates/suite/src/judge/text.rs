@@ -88,6 +88,14 @@ impl TextPattern {
         }
     }
 
+    /// A text that matches, if one is found.
+    pub(crate) fn example(&self, scope: &Map<String, Value>) -> Option<String> {
+        match &self.0 {
+            Form::Plain(plain) => interpolate_text(plain, scope).ok(),
+            Form::Regex(pattern) => pattern.example(scope),
+        }
+    }
+
     /// What [`TextPattern::matches_exactly`] asks for, in words.
     pub fn describe_exactly(&self, scope: &Map<String, Value>) -> String {
         match &self.0 {
@@ -147,6 +155,12 @@ impl Pattern {
     /// The same for names that have no case.
     pub(crate) fn regex_without_case(&self, scope: &Map<String, Value>) -> Result<Regex, String> {
         build(&self.filled(scope)?, &format!("{}i", self.flags))
+    }
+
+    /// A text that it finds something in, if one is found.
+    pub(crate) fn example(&self, scope: &Map<String, Value>) -> Option<String> {
+        let regex = self.regex(scope).ok()?;
+        super::example::of_pattern(&self.filled(scope).ok()?).filter(|text| regex.is_match(text))
     }
 
     pub(crate) fn describe(&self, scope: &Map<String, Value>) -> String {

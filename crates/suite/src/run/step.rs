@@ -5,6 +5,7 @@ mod awaited;
 mod client_answers;
 mod judge;
 mod outputs;
+mod rehearsal;
 mod request;
 
 pub(super) use outputs::Outputs;
@@ -22,6 +23,7 @@ use futures_util::stream::{self, StreamExt as _};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{Answers, AskedLog, Deadline};
 use mcproof_record::{Diagnostic, Exchange, FrameId, Severity};
+pub use rehearsal::{MadeExchange, Rehearsal, UnmadeStep, rehearse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

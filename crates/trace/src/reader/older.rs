@@ -144,8 +144,8 @@ impl Gathered {
     }
 }
 
-/// Where it is not said, the frames tell.
-fn transport_of(frames: &[Frame]) -> &'static str {
+/// The transport of a session, where only its frames tell: `unknown` if they do not.
+pub fn transport_of(frames: &[Frame]) -> &'static str {
     let has = |is: fn(&FrameBody) -> bool| frames.iter().any(|frame| is(&frame.body));
     if has(|body| matches!(body, FrameBody::SseEvent { event: Some(event), .. } if event == "endpoint")) {
         "sse"

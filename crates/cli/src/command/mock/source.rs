@@ -1,5 +1,6 @@
 //! What a mock answers from: the file, and what it is. Knows files, no servers.
 
+use super::suite;
 use super::written::{self, WrittenAnswers};
 use crate::command::trace;
 use crate::failure::Failure;
@@ -8,13 +9,14 @@ use crate::{contracts, output, settings};
 use mcproof_record::{Direction, Transcript};
 use mcproof_relay::mock::{Answers, CallNumbers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
 use mcproof_suite::Environment;
+use mcproof_suite::file_kind::is_suite;
 use mcproof_trace::calls::CallKind;
 use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceError, TraceLine, TraceRoom};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Reads a trace, a lock, or what is written by hand.
+/// Reads a trace, a lock, a suite, or what is written by hand.
 pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
     let is_written = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     if !is_written {
@@ -23,6 +25,9 @@ pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> R
     let cannot = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
     let text = mcproof_suite::bounds::read_text(path).map_err(cannot)?;
     let environment = Environment { variables: settings::variables(), ..Environment::default() };
+    if is_suite(&text) {
+        return suite::read(path, &text, &environment, ignored, repetition);
+    }
     let mock = written::load(path, &text, &environment).map_err(told)?;
     let base = match &mock.base {
         None => None,

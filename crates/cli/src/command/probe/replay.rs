@@ -1,5 +1,7 @@
 //! `mcproof probe --replay FILE`: judges a saved probe by the current rules, without the server.
 
+use crate::command::trace;
+use crate::contracts::is_zip;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
@@ -7,7 +9,9 @@ use mcproof_contract::probe::take_of;
 use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, RuleResult, Severity, Transcript};
 use mcproof_report::{diagnostic, probe as lines};
 use mcproof_rules::{self as rules, Strictness};
+use mcproof_trace::{PROBE, SessionKey, Trace, TraceError, TraceLine, TraceRoom};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What was saved: the evidence of a monitor, or a trace.
@@ -59,17 +63,16 @@ fn findings(ruling: &RuleResult) -> Vec<Diagnostic> {
 }
 
 fn read(path: &Path) -> Result<Saved, Failure> {
-    let shown = path.display();
+    if is_zip(path) {
+        return read_trace(path);
+    }
+    let wrong = |reason: String| not_a_probe(path, &reason);
     let text = mcproof_suite::bounds::read_input(path)
-        .map_err(|error| Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")))?;
-    let wrong = |reason: String| {
-        let failure = Failure::bad_input("bad-replay", format!("{shown} is not a saved probe: {reason}"));
-        failure.hint("save one with `mcproof probe TARGET --trace FILE`, or download the evidence of an incident")
-    };
+        .map_err(|error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display())))?;
     let document: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     let version = document.get("version").or_else(|| document.pointer("/report/version"));
     if let Some(version) = version.and_then(Value::as_u64).filter(|version| *version > u64::from(FORMAT_VERSION)) {
-        return Err(wrong(format!("version {version} requires a newer mcproof")));
+        return Err(too_new(path, version));
     }
     let (report, transcript) = match document.get("transcript") {
         Some(transcript) => (document.get("report").filter(|report| !report.is_null()), transcript),
@@ -79,4 +82,41 @@ fn read(path: &Path) -> Result<Saved, Failure> {
         report: report.cloned().map(serde_json::from_value).transpose().map_err(|error| wrong(error.to_string()))?,
         transcript: serde_json::from_value(transcript.clone()).map_err(|error| wrong(error.to_string()))?,
     })
+}
+
+/// The report of a trace, if it has one, and its last session: `--retry` begins another one for each attempt.
+fn read_trace(path: &Path) -> Result<Saved, Failure> {
+    let unreadable = |error: TraceError| trace::unreadable(path, &error);
+    let mut report: Option<ProbeReport> = None;
+    let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
+    for line in Trace::open(path).map_err(unreadable)?.within(TraceRoom::default()) {
+        match line.map_err(unreadable)? {
+            TraceLine::Session(session) => drop(sessions.entry(session.key).or_default()),
+            TraceLine::Frame(frame) => sessions.entry(frame.session).or_default().frames.push(frame.into_frame()),
+            TraceLine::Omitted(omitted) => sessions.entry(omitted.session).or_default().dropped += omitted.frames,
+            TraceLine::Attachment(file) if file.name == PROBE => {
+                let read: Result<ProbeReport, _> = serde_json::from_slice(file.bytes.as_bytes());
+                report = Some(read.map_err(|error| not_a_probe(path, &error.to_string()))?);
+            }
+            _ => {}
+        }
+    }
+    if let Some(version) = report.as_ref().map(|report| report.version).filter(|version| *version > FORMAT_VERSION) {
+        return Err(too_new(path, u64::from(version)));
+    }
+    let count = sessions.len();
+    let Some((_, transcript)) = sessions.pop_last() else { return Err(not_a_probe(path, "it has no session")) };
+    if count > 1 {
+        output::talk(&format!("{} has {count} sessions: the last one is judged\n", path.display()));
+    }
+    Ok(Saved { report, transcript })
+}
+
+fn not_a_probe(path: &Path, reason: &str) -> Failure {
+    let failure = Failure::bad_input("bad-replay", format!("{} is not a saved probe: {reason}", path.display()));
+    failure.hint("save one with `mcproof probe TARGET --trace FILE`, or download the evidence of an incident")
+}
+
+fn too_new(path: &Path, version: u64) -> Failure {
+    not_a_probe(path, &format!("version {version} requires a newer mcproof"))
 }

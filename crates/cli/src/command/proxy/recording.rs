@@ -6,6 +6,7 @@ use crate::conversation::{Watching, observer};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::recording::names_endpoint;
+use crate::shown_contract::ShownContract;
 use crate::{output, settings};
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{Tap, TapBounds};
@@ -66,6 +67,8 @@ pub(super) struct Recording {
     /// Until it has finished.
     judge: Mutex<Option<LiveJudge>>,
     sessions: Mutex<Vec<RecordedSession>>,
+    /// If there is a trace.
+    shown: Option<Arc<Mutex<ShownContract>>>,
 }
 
 /// What is kept of one server process, or of all that is sent to one URL.
@@ -112,7 +115,8 @@ impl Recording {
         };
         let has_reader = trace.is_some() || fail_on != FailOn::Never;
         let judge = Mutex::new(has_reader.then(|| LiveJudge::start(what.transport.clone(), tell)).flatten());
-        Ok(Self { what, bounds, secrets, watching, fail_on, trace, judge, sessions: Mutex::default() })
+        let shown = trace.is_some().then(Arc::default);
+        Ok(Self { what, bounds, secrets, watching, fail_on, trace, judge, sessions: Mutex::default(), shown })
     }
 
     /// Where the frames of another session go: ids and times are its own.
@@ -123,6 +127,7 @@ impl Recording {
         let key = writer.as_ref().map_or(SessionKey(number), |writer| writer.begin_session(self.what.clone()));
         let (tracker, is_sse) = (Arc::new(Mutex::new(CallTracker::new())), Arc::new(AtomicBool::new(false)));
         let (following, found_sse, shown) = (Arc::clone(&tracker), Arc::clone(&is_sse), observer(self.watching));
+        let contract = self.shown.clone();
         let judged = lock(&self.judge).as_ref().map(|judge| judge.watcher(key));
         let observe = move |frame: &Frame| {
             if let Some(writer) = &writer {
@@ -131,7 +136,10 @@ impl Recording {
             if names_endpoint(frame) {
                 found_sse.store(true, Ordering::Relaxed);
             }
-            lock(&following).feed(key, frame);
+            let updates = lock(&following).feed(key, frame);
+            if let Some(contract) = contract.as_ref().filter(|_| !updates.is_empty()) {
+                lock(contract).updates(&updates);
+            }
             // After it is written: a finding comes later than its frame.
             if let Some(judged) = &judged {
                 judged(frame);
@@ -155,6 +163,11 @@ impl Recording {
                 let (era, what) = (facts.era().map(str::to_owned), self.what.clone());
                 let transport = if is_sse.load(Ordering::Relaxed) { "sse".to_owned() } else { what.transport };
                 writer.describe_session(SessionInfo { key: *key, era, transport, revision: facts.revision, client: facts.client, ..what });
+            }
+            if let Some(shown) = &self.shown {
+                let mut shown = std::mem::take(&mut *lock(shown));
+                sessions.iter().for_each(|session| shown.updates(&lock(&session.tracker).finish()));
+                shown.attach(writer);
             }
             if let Err(error) = writer.clone().finish() {
                 let warning = Diagnostic::warning("cannot-write", format!("the trace {} is incomplete: {error}", path.display()));

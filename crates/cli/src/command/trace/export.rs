@@ -2,7 +2,7 @@
 
 #[cfg(feature = "ui")]
 use super::html;
-use super::{markdown, open, suite, told, unreadable};
+use super::{contract, markdown, open, suite, told, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -12,12 +12,13 @@ use mcproof_trace::{Ending, Trace};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Convert a trace: HAR, OpenTelemetry, Markdown, HTML, a suite, JSON lines
+/// Convert a trace: HAR, OpenTelemetry, Markdown, HTML, a suite, a lock, JSON lines
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof trace export a.mcptrace --har --output a.har
   mcproof trace export a.mcptrace --markdown >> \"$GITHUB_STEP_SUMMARY\"
   mcproof trace export a.mcptrace --suite --output recorded.mcproof.yaml
+  mcproof trace export a.mcptrace --lock --output mcproof.lock
   mcproof trace export a.mcptrace --jsonl | jq -c 'select(.frame) | .frame.body'")]
 pub(super) struct Arguments {
     /// Trace file, or `-` for stdin
@@ -51,6 +52,9 @@ struct Format {
     /// A test suite that repeats the recorded requests
     #[arg(long)]
     suite: bool,
+    /// The contract of the server as a lock, as far as the clients of the trace have listed it
+    #[arg(long)]
+    lock: bool,
     /// The trace as plain JSON lines; see `mcproof schema trace`
     #[arg(long)]
     jsonl: bool,
@@ -60,6 +64,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, format, output, server } = arguments;
     if format.suite {
         return suite::run(file, output.as_deref(), server.as_deref());
+    }
+    if format.lock {
+        return contract::run(file, output.as_deref());
     }
     let trace = open(file)?;
     match output {

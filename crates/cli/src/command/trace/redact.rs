@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::{output, recording, settings};
 use mcproof_client::FrameRedactor;
 use mcproof_client::redaction::Redactor;
-use mcproof_trace::{Manifest, MarkBody, SessionInfo, SessionKey, TraceLine, TraceWriter};
+use mcproof_trace::{CONTRACT, Manifest, MarkBody, SessionInfo, SessionKey, TraceLine, TraceWriter};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +89,13 @@ impl Copy {
                     MarkBody::Note { text: note } => *note = text(std::mem::take(note)),
                 }
                 self.writer.mark(mark);
+            }
+            // Its hashes are those of what it says.
+            TraceLine::Attachment(file) if file.name == CONTRACT => {
+                let clean = redactor.bytes(file.bytes.as_bytes());
+                if let Some(lock) = std::str::from_utf8(&clean).ok().and_then(mcproof_contract::rehashed) {
+                    self.writer.attach(CONTRACT, lock.as_bytes());
+                }
             }
             TraceLine::Attachment(file) => self.writer.attach(&text(file.name), &redactor.bytes(file.bytes.as_bytes())),
             TraceLine::Omitted(omitted) => {

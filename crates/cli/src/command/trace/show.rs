@@ -4,11 +4,11 @@ use super::lines::{InOrder, Tree, header};
 use super::{Reopenable, filter, open, told, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{output, settings};
+use crate::{output, settings, shown_contract};
 use mcproof_report::{escape_block, escape_line, frame_line};
 use mcproof_trace::calls::{Call, CallKey};
 use mcproof_trace::filter::Filter;
-use mcproof_trace::{CallStream, Item, MarkBody};
+use mcproof_trace::{CONTRACT, CallStream, Item, MarkBody};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,7 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
     let style = settings::style();
     let (mut stream, mut order, mut tree) = (CallStream::new(open(&arguments.file)?), InOrder::new(), Tree::new(&style));
     let (mut damage, mut omitted, mut reader) = (None, 0, output::ReaderWatch::default());
+    let mut contract = None;
     while let Some(item) = stream.next() {
         if reader.has_gone() {
             return Ok(Exit::Passed);
@@ -66,6 +67,7 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
                     output::show(&format!("       finding  {}  {}\n", escape_line(rule, 80), escape_line(message, 300)))?;
                 }
             }
+            Ok(Item::Attachment(file)) if file.name == CONTRACT => contract = shown_contract::read(file.bytes.as_bytes()),
             Ok(Item::Omitted(left_out)) => omitted += left_out.frames,
             Ok(_) => {}
             Err(error) => damage = Some(unreadable(&arguments.file, &error)),
@@ -82,6 +84,10 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
         output::talk(&format!("{omitted} frames were seen and not stored, because a limit was reached\n"));
     }
     told(ending).into_iter().for_each(output::talk);
+    if let Some(lock) = contract.filter(|_| !arguments.json && arguments.filter.is_none()) {
+        let keys: Vec<String> = lock.contracts.keys().map(|key| escape_line(key, 80)).collect();
+        output::talk(&format!("contract: {} (`mcproof trace export FILE --lock` writes it)\n", keys.join(", ")));
+    }
     Ok(Exit::Passed)
 }
 

@@ -2,6 +2,7 @@
 //! page downloads.
 
 use crate::failure::Failure;
+use crate::shown_contract::ShownContract;
 use crate::{recording, whole_file};
 use mcproof_record::Diagnostic;
 use mcproof_suite::bounds::{MOST_BYTES, read_file};
@@ -53,7 +54,9 @@ pub(super) fn trace(session: &SharedSession) -> Result<Vec<u8>, Failure> {
         client: Some("mcproof".to_owned()),
         ..SessionInfo::default()
     };
-    recording::add_transcript(&writer, info, &session.transcript);
+    let mut shown = ShownContract::default();
+    recording::add_transcript(&writer, &mut shown, info, &session.transcript);
+    shown.attach(&writer);
     recording::finish(writer, file.path())?;
     fs::read(file.path()).map_err(|error| Failure::cannot_write(file.path(), &error))
 }

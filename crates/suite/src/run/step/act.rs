@@ -388,7 +388,7 @@ async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<
 
 /// What is wrong with a result, whatever the step expects: clients validate results and refuse such a one. What a step sends as it
 /// stands gets its response as it stands.
-fn shape(action: &Action, answer: &Answer, revision: &str) -> Option<Diagnostic> {
+pub(super) fn shape(action: &Action, answer: &Answer, revision: &str) -> Option<Diagnostic> {
     let method = match action {
         Action::Call { .. } => methods::TOOLS_CALL,
         Action::Read { .. } => methods::RESOURCES_READ,

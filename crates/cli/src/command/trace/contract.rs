@@ -1,0 +1,49 @@
+//! `mcproof trace export FILE --lock`.
+
+use super::{open, told, unreadable};
+use crate::command::lock::described;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{output, shown_contract, whole_file};
+use mcproof_contract::{TraceFailure, write};
+use mcproof_record::Contract;
+use mcproof_trace::CallStream;
+use std::path::Path;
+
+pub(super) fn run(file: &Path, to: Option<&Path>) -> Result<Exit, Failure> {
+    let mut stream = CallStream::new(open(file)?);
+    let lock = shown_contract::of_stream(&mut stream).map_err(|error| unreadable(file, &error))?;
+    told(stream.ending()).into_iter().for_each(output::talk);
+    let lock = lock.map_err(|failure| nothing(failure).hint("record one with `mcproof tools TARGET --trace FILE`"))?;
+    let text = write(&lock);
+    match to {
+        Some(path) => whole_file::write(path, &text).map_err(|error| Failure::cannot_write(path, &error))?,
+        None => output::data(text.as_bytes())?,
+    }
+    for (key, contract) in &lock.contracts {
+        output::talk(&described(key, contract));
+        let missing = not_listed(contract);
+        if !missing.is_empty() {
+            output::talk(&format!("{key}: not in the lock, because no client listed them: {}\n", missing.join(", ")));
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+fn nothing(failure: TraceFailure) -> Failure {
+    Failure::bad_input("no-contract", format!("the trace shows no contract: it {failure}"))
+}
+
+/// What the server declares, and nobody asked for.
+fn not_listed(contract: &Contract) -> Vec<&'static str> {
+    let lists = [
+        ("tools", "tools", &contract.tools),
+        ("prompts", "prompts", &contract.prompts),
+        ("resources", "resources", &contract.resources),
+        ("resources", "resource templates", &contract.resource_templates),
+    ];
+    let is_missing = |(capability, _, list): &(&str, &str, &Option<Vec<serde_json::Value>>)| {
+        list.is_none() && contract.capabilities.get(*capability).is_some_and(serde_json::Value::is_object)
+    };
+    lists.into_iter().filter(is_missing).map(|(_, name, _)| name).collect()
+}

@@ -1,0 +1,111 @@
+//! The contract in a trace: what the recorded traffic shows of it, as a lock beside the frames. Knows calls and traces, no sessions.
+
+use mcproof_contract::{GatheredContracts, TraceFailure, parse, write};
+use mcproof_record::{ContractLock, Direction, Frame};
+use mcproof_trace::calls::{Call, CallStatus, CallTracker, Update};
+use mcproof_trace::{CONTRACT, CallStream, Item, SessionKey, TraceError, TraceWriter};
+
+/// Gathers the contract while frames are recorded, or calls are read.
+#[derive(Default)]
+pub(crate) struct ShownContract {
+    /// Of frames; whoever has calls does not need it.
+    tracker: CallTracker,
+    gathered: GatheredContracts,
+}
+
+impl ShownContract {
+    /// Takes the next frame of a session, as it is recorded: redacted.
+    pub(crate) fn frame(&mut self, session: SessionKey, frame: &Frame) {
+        let updates = self.tracker.feed(session, frame);
+        self.updates(&updates);
+    }
+
+    /// Takes what a tracker of somebody else has found.
+    pub(crate) fn updates(&mut self, updates: &[Update]) {
+        for update in updates {
+            if let Update::Ended(call) = update {
+                self.call(call);
+            }
+        }
+    }
+
+    /// Takes a call that has ended.
+    pub(crate) fn call(&mut self, call: &Call) {
+        if let (Direction::ToServer, CallStatus::Ok, Some(response)) = (call.direction, call.status, &call.response) {
+            self.gathered.add(call.session.0, &call.method, call.request.as_bytes(), response.as_bytes());
+        }
+    }
+
+    /// What was shown.
+    ///
+    /// # Errors
+    /// There was no handshake, or no list was read to its end.
+    pub(crate) fn lock(mut self) -> Result<ContractLock, TraceFailure> {
+        // A response counts, also where its stream is still open.
+        let rest = self.tracker.finish();
+        self.updates(&rest);
+        self.gathered.finish().map(|contracts| ContractLock::new(None, contracts))
+    }
+
+    /// Adds it to a trace that is about to end, if there is one.
+    pub(crate) fn attach(self, writer: &TraceWriter) {
+        if let Ok(lock) = self.lock() {
+            attach(writer, &lock);
+        }
+    }
+}
+
+/// Adds a contract to a trace.
+pub(crate) fn attach(writer: &TraceWriter, lock: &ContractLock) {
+    writer.attach(CONTRACT, write(lock).as_bytes());
+}
+
+/// The contract of a trace that is read to its end: the one that was attached, else, as in a trace that was cut off, what its calls show.
+///
+/// # Errors
+/// The trace cannot be read.
+pub(crate) fn of_stream(stream: &mut CallStream) -> Result<Result<ContractLock, TraceFailure>, TraceError> {
+    let (mut shown, mut attached) = (ShownContract::default(), None);
+    for item in stream {
+        match item? {
+            Item::Call(call) => shown.call(&call),
+            Item::Attachment(file) if file.name == CONTRACT => attached = read(file.bytes.as_bytes()),
+            _ => {}
+        }
+    }
+    Ok(attached.map_or_else(|| shown.lock(), Ok))
+}
+
+/// The contract of a trace, as it was attached; nothing if it is not as it was written.
+pub(crate) fn read(bytes: &[u8]) -> Option<ContractLock> {
+    parse(std::str::from_utf8(bytes).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_record::{FrameBody, FrameId, Raw};
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    #[test]
+    fn frames_show_the_lists_that_were_read() {
+        let mut shown = ShownContract::default();
+        let mut id = 0;
+        let mut line = |direction: Direction, message: &Value| {
+            id += 1;
+            let body = FrameBody::Line { bytes: Raw::from(message.to_string().as_str()), unterminated: false };
+            shown.frame(SessionKey(1), &Frame { id: FrameId(id), at: Duration::from_millis(id), direction, body });
+        };
+        let result = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "prompts": {} } });
+        line(Direction::ToServer, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "capabilities": {} } }));
+        line(Direction::FromServer, &json!({ "jsonrpc": "2.0", "id": 1, "result": result }));
+        line(Direction::ToServer, &json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
+        line(Direction::FromServer, &json!({ "jsonrpc": "2.0", "id": 2, "result": { "tools": [{ "name": "a" }] } }));
+        line(Direction::ToServer, &json!({ "jsonrpc": "2.0", "id": 3, "method": "prompts/list" }));
+        let lock = shown.lock().unwrap();
+        let contract = &lock.contracts["legacy/minimal"];
+        assert_eq!((&contract.tools, &contract.prompts), (&Some(vec![json!({ "name": "a" })]), &None));
+        assert_eq!(read(write(&lock).as_bytes()), Some(lock));
+    }
+}

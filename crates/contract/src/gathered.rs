@@ -1,0 +1,213 @@
+//! What requests and their responses show of contracts, gathered one by one as they are recorded or read: the memory that it takes depends on
+//! the lists, and not on how often they are requested. Knows messages, no frames and no files.
+
+use super::capture::lists;
+use super::profile::{Profile, Visitor};
+use super::trace::{TraceFailure, contract_of, number_of_lists};
+use mcproof_protocol::{Era, Revision, methods};
+use mcproof_record::{Contract, holds_more_values};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Sessions that are kept apart: of more, the contracts of the oldest are settled.
+const MOST_SESSIONS: usize = 64;
+
+/// Bytes of the pages of a list that is kept. A server may page without end.
+const LARGEST_LIST: usize = 64 << 20;
+
+/// A result with more values belongs to no contract that anybody reads.
+const MOST_VALUES: usize = 1_000_000;
+
+/// The contracts that sessions show, by the kind of client.
+#[derive(Debug, Default)]
+pub struct GatheredContracts {
+    sessions: BTreeMap<u32, GatheredSession>,
+    /// Of sessions that are no longer kept.
+    settled: BTreeMap<String, Contract>,
+    has_handshake: bool,
+}
+
+/// A client may try both eras, and what a proxy records as one session may have clients of both.
+#[derive(Debug, Default)]
+struct GatheredSession {
+    legacy: GatheredEra,
+    modern: GatheredEra,
+}
+
+#[derive(Debug, Default)]
+struct GatheredEra {
+    /// The revision, and the result of the handshake.
+    handshake: Option<(String, Value)>,
+    /// Whether the client declared a capability.
+    declares: bool,
+    /// In the order of [`lists`].
+    lists: [PagedList; 4],
+}
+
+impl GatheredContracts {
+    /// Takes a request of the client of a session and its response. What belongs to no contract is not looked at.
+    pub fn add(&mut self, session: u32, method: &str, request: &[u8], response: &[u8]) {
+        let list = lists().iter().position(|(known, _)| *known == method);
+        let is_handshake = matches!(method, methods::INITIALIZE | methods::SERVER_DISCOVER);
+        if (list.is_none() && !is_handshake) || holds_more_values(response, MOST_VALUES) {
+            return;
+        }
+        let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
+        let (Some(request), Some(mut response)) = (read(request), read(response)) else { return };
+        let Some(result) = response.get_mut("result").map(Value::take).filter(Value::is_object) else { return };
+        let params = request.get("params").unwrap_or(&Value::Null);
+        let is_modern = method != methods::INITIALIZE
+            && (method == methods::SERVER_DISCOVER || params.pointer("/_meta/io.modelcontextprotocol~1protocolVersion").is_some());
+        let declared = if is_modern { "/_meta/io.modelcontextprotocol~1clientCapabilities" } else { "/capabilities" };
+        let known = self.sessions.entry(session).or_default();
+        let era = if is_modern { &mut known.modern } else { &mut known.legacy };
+        era.declares |= params.pointer(declared).and_then(Value::as_object).is_some_and(|declared| !declared.is_empty());
+        match list {
+            Some(place) => era.lists[place].page(params.get("cursor"), &result, lists()[place].1),
+            None => {
+                let revision = match is_modern {
+                    true => Some(Revision::MODERN.as_str()),
+                    false => result.get("protocolVersion").and_then(Value::as_str),
+                };
+                if let Some(revision) = revision.map(str::to_owned) {
+                    era.handshake = Some((revision, result));
+                    self.has_handshake = true;
+                }
+            }
+        }
+        if self.sessions.len() > MOST_SESSIONS
+            && let Some((_, oldest)) = self.sessions.pop_first()
+        {
+            oldest.settle(&mut self.settled);
+        }
+    }
+
+    /// The contracts by the kind of client: of several sessions with the same kind, that of the one which shows most lists, and of those the
+    /// last.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn finish(self) -> Result<BTreeMap<String, Contract>, TraceFailure> {
+        let mut all = self.settled;
+        self.sessions.into_values().for_each(|session| session.settle(&mut all));
+        match (all.is_empty(), self.has_handshake) {
+            (false, _) => Ok(all),
+            (true, true) => Err(TraceFailure::NoList),
+            (true, false) => Err(TraceFailure::NoHandshake),
+        }
+    }
+}
+
+impl GatheredSession {
+    fn settle(self, all: &mut BTreeMap<String, Contract>) {
+        for (era, gathered) in [(Era::Legacy, self.legacy), (Era::Modern, self.modern)] {
+            let GatheredEra { handshake: Some((revision, result)), declares, lists } = gathered else { continue };
+            let contract = contract_of(era, revision, &result, lists.map(|list| list.whole));
+            let shown = number_of_lists(&contract);
+            let key = Visitor { era, profile: if declares { Profile::Own } else { Profile::Minimal } }.key(None);
+            if shown > 0 && all.get(&key).is_none_or(|known| number_of_lists(known) <= shown) {
+                all.insert(key, contract);
+            }
+        }
+    }
+}
+
+/// A list that comes in pages.
+#[derive(Debug, Default)]
+pub(crate) struct PagedList {
+    /// All items, as they were read last from the first page to the last one.
+    pub(crate) whole: Option<Vec<Value>>,
+    begun: Option<BegunList>,
+}
+
+#[derive(Debug)]
+struct BegunList {
+    items: Vec<Value>,
+    /// The cursor of the next page.
+    next: Value,
+    /// Of the items, about.
+    bytes: usize,
+}
+
+impl PagedList {
+    /// Takes the result of a request with this cursor, whose items have this key. Cursors that no page has told are somebody's experiments.
+    pub(crate) fn page(&mut self, cursor: Option<&Value>, result: &Value, key: &str) {
+        let Some(page) = result.get(key).and_then(Value::as_array) else { return };
+        let (mut items, mut bytes) = match (cursor.filter(|cursor| !cursor.is_null()), &mut self.begun) {
+            (None, _) => (Vec::new(), 0),
+            (Some(cursor), Some(begun)) if *cursor == begun.next => (std::mem::take(&mut begun.items), begun.bytes),
+            (Some(_), _) => return,
+        };
+        items.extend(page.iter().cloned());
+        match result.get("nextCursor").filter(|next| next.is_string()) {
+            None => (self.whole, self.begun) = (Some(items), None),
+            Some(next) => {
+                bytes += page.iter().map(|item| item.to_string().len()).sum::<usize>();
+                self.begun = (bytes <= LARGEST_LIST).then(|| BegunList { items, next: next.clone(), bytes });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+    fn add(gathered: &mut GatheredContracts, session: u32, method: &str, params: &Value, result: &Value) {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        gathered.add(session, method, request.as_bytes(), json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string().as_bytes());
+    }
+
+    fn names(contract: &Contract) -> Vec<&str> {
+        contract.tools.iter().flatten().filter_map(|tool| tool["name"].as_str()).collect()
+    }
+
+    #[test]
+    fn the_contract_of_each_kind_of_client_is_gathered() {
+        let mut gathered = GatheredContracts::default();
+        let shaken = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s" } });
+        add(&mut gathered, 1, "initialize", &json!({ "capabilities": { "roots": {} } }), &shaken);
+        add(&mut gathered, 1, "tools/list", &json!({}), &json!({ "tools": [{ "name": "b" }], "nextCursor": "2" }));
+        add(&mut gathered, 1, "tools/list", &json!({ "cursor": "never told" }), &json!({ "tools": [{ "name": "x" }] }));
+        add(&mut gathered, 1, "tools/call", &json!({ "name": "b" }), &json!({ "content": [] }));
+        add(&mut gathered, 1, "tools/list", &json!({ "cursor": "2" }), &json!({ "tools": [{ "name": "a" }] }));
+        // Read again, and not to its end.
+        add(&mut gathered, 1, "tools/list", &json!({}), &json!({ "tools": [{ "name": "c" }], "nextCursor": "2" }));
+        let modern = json!({ "_meta": { VERSION: "2026-07-28" } });
+        add(&mut gathered, 1, "server/discover", &modern, &json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }));
+        add(&mut gathered, 1, "prompts/list", &modern, &json!({ "prompts": [] }));
+        let all = gathered.finish().unwrap();
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["legacy/own", "modern/minimal"]);
+        assert_eq!(names(&all["legacy/own"]), ["a", "b"]);
+        assert_eq!((&all["legacy/own"].prompts, &all["modern/minimal"].prompts), (&None, &Some(Vec::new())));
+        let lock = mcproof_record::ContractLock::new(None, all);
+        assert_eq!(crate::parse(&crate::write(&lock)), Ok(lock));
+    }
+
+    #[test]
+    fn of_many_sessions_the_last_one_with_most_lists_counts() {
+        let mut gathered = GatheredContracts::default();
+        for session in 1..200 {
+            add(&mut gathered, session, "initialize", &json!({}), &json!({ "protocolVersion": "2025-06-18", "capabilities": {} }));
+            add(&mut gathered, session, "tools/list", &json!({}), &json!({ "tools": [{ "name": session.to_string() }] }));
+            if session <= 100 {
+                add(&mut gathered, session, "prompts/list", &json!({}), &json!({ "prompts": [] }));
+            }
+        }
+        assert!(gathered.sessions.len() <= MOST_SESSIONS);
+        assert_eq!(names(&gathered.finish().unwrap()["legacy/minimal"]), ["100"]);
+    }
+
+    #[test]
+    fn traffic_without_a_list_shows_no_contract() {
+        let mut gathered = GatheredContracts::default();
+        add(&mut gathered, 1, "tools/list", &json!({}), &json!({ "tools": [] }));
+        assert_eq!(gathered.finish(), Err(TraceFailure::NoHandshake));
+        let mut gathered = GatheredContracts::default();
+        add(&mut gathered, 1, "initialize", &json!({}), &json!({ "protocolVersion": "2025-06-18" }));
+        assert_eq!(gathered.finish(), Err(TraceFailure::NoList));
+    }
+}
