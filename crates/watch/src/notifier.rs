@@ -21,6 +21,7 @@ use futures_util::future::join_all;
 use lines::Lines;
 use plan::{Next, PATIENCE, Tried, after};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
@@ -157,8 +158,9 @@ impl Notifier {
         let (channel, known) = leading_to(&config, channel, row.wanted_destination());
         let outcome = match (known, self.lines.enter(channel)) {
             (Some(spec), Some(line)) => {
+                let alerts = self.alerts(row, channel, spec).await?;
                 let connecting = Instant::now();
-                let outcome = self.deliver(row, channel, spec, begin, began).await;
+                let outcome = self.deliver(row, channel, spec, alerts, begin, began).await;
                 match &outcome {
                     Err(DeliveryFailure::Passing { .. }) => line.leave(connecting.elapsed() >= self.delivery_client.slow()),
                     // It was not tried.
@@ -208,15 +210,26 @@ impl Notifier {
         }
     }
 
+    /// The alerts that a message is about, where the channel keeps them.
+    async fn alerts(&self, row: &LeasedDelivery, channel: &str, spec: &ChannelSpec) -> Result<RangeInclusive<usize>, sqlx::Error> {
+        let is_end = matches!(row.kind, Kind::Acknowledge | Kind::Resolve);
+        let first = match is_end && spec.shows_unknown_ends() {
+            true => self.store.first_alert(row, channel, &spec.destination()).await?,
+            false => 0,
+        };
+        Ok(first..=row.raised.len())
+    }
+
     async fn deliver(
         &self,
         row: &LeasedDelivery,
         channel: &str,
         spec: &ChannelSpec,
+        alerts: RangeInclusive<usize>,
         begin: Moment,
         began: Instant,
     ) -> Result<String, DeliveryFailure> {
-        let mut message = self.message(row, channel, begin, begin + began.elapsed());
+        let mut message = self.message(row, channel, alerts, begin, begin + began.elapsed());
         if matches!(row.kind, Kind::Reminder | Kind::Escalation) {
             // Without it people are told what was so when it began, and that is better than nothing.
             let _ = match message.class {
@@ -402,12 +415,13 @@ impl Notifier {
         Arc::clone(&self.plan.borrow().config)
     }
 
-    fn message(&self, row: &LeasedDelivery, channel: &str, known_at: Moment, now: Moment) -> Message {
+    fn message(&self, row: &LeasedDelivery, channel: &str, alerts: RangeInclusive<usize>, known_at: Moment, now: Moment) -> Message {
         let incident = row.incident.clone();
         Message {
             id: row.id.clone(),
             kind: row.kind,
             incident: incident.id,
+            alerts,
             subject: incident.subject,
             class: incident.class,
             severity: incident.severity,

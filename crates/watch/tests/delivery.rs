@@ -44,6 +44,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now,
     a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up,
     alerts_that_may_be_open_somewhere_are_closed_there_too,
+    what_becomes_more_severe_opens_another_alert_and_all_of_them_end,
     ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
     all_that_were_told_are_reminded_each_in_its_time,
@@ -396,6 +397,41 @@ async fn alerts_that_may_be_open_somewhere_are_closed_there_too(address: String)
     let last = pager.heard().last().unwrap().json();
     assert_eq!((last["event_action"].as_str(), last["dedup_key"].as_str()), (Some("resolve"), Some(INCIDENT)));
     assert_eq!(world.open().await, 0);
+}
+
+async fn what_becomes_more_severe_opens_another_alert_and_all_of_them_end(address: String) {
+    let (duty, irm) = (Receiver::http().await, Receiver::http().await);
+    let config = format!(
+        "channels:\n  duty: {{ pagerduty: {{ routing_key: r0uting-key, url: \"{}\" }} }}\n  irm: {{ grafana_oncall: \"{}\" }}\n",
+        duty.url("/v2/enqueue"),
+        irm.url("/")
+    );
+    let mut world = World::new(&address, &config).await;
+    world.run("UPDATE incident SET severity = 'notify' WHERE opened = $1").await;
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.settle().await;
+    // As the result that makes it a page writes it. Another route is told, too.
+    world.now = BEGIN + seconds(60);
+    world.run("UPDATE incident SET severity = 'page' WHERE opened < $1").await;
+    world.run("INSERT INTO incident_event (incident, at, kind, text) VALUES ('0197-incident', $1, 'raised', 'from notify to page')").await;
+    world.write(Kind::Update, &["duty"]).await;
+    world.write(Kind::Update, &["irm"]).await;
+    world.settle().await;
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
+    world.settle().await;
+    // One of its two events is refused for a moment: both are sent again.
+    duty.will([Reply::Status(500, "")]);
+    world.write(Kind::Resolve, &["duty"]).await;
+    world.until(BEGIN + seconds(120)).await;
+    let told = |receiver: &Receiver, action: &str, key: &str| -> Vec<String> {
+        let text = |told: &Value, member: &str| told[member].as_str().unwrap().replace(INCIDENT, "it");
+        receiver.heard().iter().map(|heard| heard.json()).map(|heard| format!("{} {}", text(&heard, action), text(&heard, key))).collect()
+    };
+    let expected = ["trigger it", "trigger it.1", "acknowledge it", "acknowledge it.1"];
+    let ends = ["resolve it", "resolve it.1", "resolve it", "resolve it.1"];
+    assert_eq!(told(&duty, "event_action", "dedup_key"), [expected, ends].concat());
+    // It shows the end of an alert of which it has never heard.
+    assert_eq!((told(&irm, "state", "alert_uid"), world.open().await), (vec!["alerting it.1".to_owned(), "ok it.1".to_owned()], 0));
 }
 
 async fn ways_of_one_incident_do_not_wait_for_each_other(address: String) {

@@ -5,9 +5,9 @@
 //! messages of their own: they keep an alert alive where it is forgotten otherwise, and never count as waiting. Nor does what is left of a
 //! mail for single `recipients`: others have it, and nothing waits for it.
 
-use super::incidents::note;
+use super::incidents::{note, raised};
 use super::read::{self, IncidentRow};
-use super::{Store, ids};
+use super::{Store, StoreFailure, ids};
 use crate::channel::Kind;
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, millis, span};
@@ -27,6 +27,8 @@ const RECIPIENTS_REST: Duration = Duration::from_secs(2);
 pub(crate) struct LeasedDelivery {
     pub(crate) id: String,
     pub(crate) incident: IncidentRow,
+    /// When the incident became more severe. It may be even more severe by now than this says, and never less.
+    pub(crate) raised: Vec<Moment>,
     pub(crate) kind: Kind,
     /// It goes on after it was delivered.
     pub(crate) repeats: bool,
@@ -186,8 +188,11 @@ impl Store {
         let rows = query.fetch_all(&self.writer).await?;
         let mut leased = Vec::with_capacity(rows.len());
         for row in &rows {
-            match read::incident(&self.pool, row.try_get("incident")?).await? {
-                Some(incident) => leased.push(leased_row(row, incident)?),
+            let id: String = row.try_get("incident")?;
+            // Before the incident: what it is may go out under the key of what it was, but not the other way round.
+            let raised = raised(&self.pool, &id).await?;
+            match read::incident(&self.pool, &id).await? {
+                Some(incident) => leased.push(leased_row(row, incident, raised)?),
                 // Nobody can be told of what nobody knows any more.
                 None => self.forget(&row.try_get::<String, _>("id")?, now).await?,
             }
@@ -277,6 +282,27 @@ impl Store {
         }
         transaction.commit().await?;
         Ok(true)
+    }
+
+    /// The first of the alerts of an incident that this channel may have been told: how often it had become more severe by then.
+    pub(crate) async fn first_alert(&self, row: &LeasedDelivery, channel: &str, destination: &str) -> Result<usize, sqlx::Error> {
+        if row.raised.is_empty() {
+            return Ok(0);
+        }
+        let statement = "SELECT MIN(created) FROM outbox WHERE incident = $1 AND (delivered_by = $2 OR destination = $3) \
+                         AND kind IN ('trigger', 'update', 'escalation', 'reminder') \
+                         AND NOT EXISTS (SELECT 1 FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' AND text = $2)";
+        let query = sqlx::query_scalar(statement).bind(&row.incident.id).bind(channel).bind(destination);
+        let first: Option<i64> = query.fetch_one(&self.pool).await?;
+        Ok(first.map_or(0, |first| row.raised.iter().filter(|at| at.0 <= first).count()))
+    }
+
+    /// When an incident became more severe, each time, in this order.
+    ///
+    /// # Errors
+    /// The database does not respond.
+    pub(crate) async fn raised(&self, incident: &str) -> Result<Vec<Moment>, StoreFailure> {
+        Ok(raised(&self.pool, incident).await?)
     }
 
     /// It was not taken, and is tried again on this route. `event` is for the history of the incident. False as above.
@@ -574,11 +600,12 @@ fn first_of_route(row: &AnyRow) -> Result<String, sqlx::Error> {
     Ok(route.into_iter().next().unwrap_or_default())
 }
 
-fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<LeasedDelivery, sqlx::Error> {
+fn leased_row(row: &AnyRow, incident: IncidentRow, raised: Vec<Moment>) -> Result<LeasedDelivery, sqlx::Error> {
     let kind: String = row.try_get("kind")?;
     Ok(LeasedDelivery {
         id: row.try_get("id")?,
         incident,
+        raised,
         repeats: kind == REPEAT,
         kind: Kind::of_word(&kind).unwrap_or(Kind::Trigger),
         route: serde_json::from_str(&row.try_get::<String, _>("route")?).unwrap_or_default(),
