@@ -57,6 +57,8 @@ const CLAIMS: &[(&str, Claim)] = claims![
     nobody_is_reminded_during_maintenance,
     an_alertmanager_is_told_again_until_the_end,
     two_notifiers_do_not_send_the_same_message,
+    two_notifiers_give_no_two_ends_of_one_incident_the_same_channel,
+    what_was_taken_while_the_database_failed_is_not_sent_again_by_who_sent_it,
     what_a_dead_notifier_had_leased_is_sent_when_its_lease_is_over,
     a_message_of_an_incident_that_is_gone_holds_nothing_up,
     who_lost_the_row_while_sending_writes_nothing,
@@ -729,6 +731,70 @@ async fn two_notifiers_do_not_send_the_same_message(address: String) {
     assert_eq!(kinds(&chat), ["trigger"]);
 }
 
+async fn two_notifiers_give_no_two_ends_of_one_incident_the_same_channel(address: String) {
+    const GONE: [&str; 4] = ["a", "b", "c", "d"];
+    for round in 0..6 {
+        let (pager, mail) = (Receiver::http().await, Receiver::http().await);
+        let channels: Vec<(&str, &Receiver)> = GONE.iter().map(|name| (*name, &pager)).collect();
+        let mut world = World::new(&address, &hooks(&channels)).await;
+        for channel in GONE {
+            world.write(Kind::Trigger, &[channel]).await;
+        }
+        world.settle().await;
+        // As it is once it was found out who is to be told: each of two processes has some of the ends.
+        for channel in GONE {
+            world.write(Kind::Resolve, &[channel]).await;
+        }
+        world.run("UPDATE outbox SET tried_since = $1, due = $1 WHERE kind = 'resolve'").await;
+        world.run("UPDATE outbox SET due = $1 + 100 WHERE kind = 'resolve' AND route IN ('[\"c\"]', '[\"d\"]')").await;
+        let config = format!("{}routes: [{{ channels: mail }}]\n", hooks(&[("mail", &mail)]));
+        world.configure(&config);
+        let one = world.notifier.clone();
+        world.store = Store::open(&address).await.unwrap();
+        world.configure(&config);
+        let other = world.notifier.clone();
+        let mut first = Freezable::new(one.pass(BEGIN));
+        let leased = "SELECT count(*) FROM outbox WHERE kind = 'resolve' AND lease_until > 0";
+        while sqlx::query_scalar::<_, i64>(leased).fetch_one(&world.rows).await.unwrap() == 0 {
+            assert!(first.polled(1).await.is_none(), "nothing was due");
+        }
+        let ended = first.polled(round).await;
+        let rest = async move {
+            match ended {
+                Some(outcome) => outcome,
+                None => first.thawed().await,
+            }
+        };
+        let (first, second) = tokio::join!(rest, other.pass(BEGIN + Duration::from_millis(100)));
+        assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
+        world.until(BEGIN + seconds(60)).await;
+        assert_eq!((kinds(&mail), world.open().await), (vec!["resolve".to_owned()], 0), "round {round}");
+    }
+}
+
+async fn what_was_taken_while_the_database_failed_is_not_sent_again_by_who_sent_it(address: String) {
+    let chat = Receiver::http().await;
+    let mut world = World::new(&address, &hooks(&[("chat", &chat)])).await;
+    // It takes everything but that something was sent.
+    for statement in [
+        "INSERT INTO incident_event (incident, at, kind, text) VALUES ('another', 1, 'sent', '')",
+        "CREATE UNIQUE INDEX one_event ON incident_event (kind)",
+    ] {
+        sqlx::query(statement).execute(&world.rows).await.unwrap();
+    }
+    world.write(Kind::Trigger, &["chat"]).await;
+    assert!(world.notifier.pass(BEGIN).await.is_err());
+    assert!(world.notifier.pass(BEGIN + seconds(1)).await.is_ok());
+    assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned()], 1));
+    // Its lease is over.
+    assert!(world.notifier.pass(BEGIN + seconds(31)).await.is_err());
+    sqlx::query("DROP INDEX one_event").execute(&world.rows).await.unwrap();
+    world.now = BEGIN + seconds(62);
+    let (sent, _) = world.settle().await;
+    assert_eq!((sent.len(), kinds(&chat), world.open().await), (1, vec!["trigger".to_owned()], 0), "{sent:?}");
+    assert!(world.events().await.contains(&"sent: trigger by chat: status 202: ok".to_owned()));
+}
+
 async fn what_a_dead_notifier_had_leased_is_sent_when_its_lease_is_over(address: String) {
     let chat = Receiver::http().await;
     let mut world = World::new(&address, &hooks(&[("chat", &chat)])).await;
@@ -800,6 +866,8 @@ async fn stall(address: &str, round_trips: usize) -> bool {
     world.write(Kind::Trigger, &["chat"]).await;
     // However long this machine takes for it, it may send.
     let slow = world.notifier.clone().leasing(seconds(600));
+    // What it knows nobody else does.
+    world.configure(&hooks(&[("chat", &chat)]));
     let mut stalled = Freezable::new(slow.pass(BEGIN));
     while chat.heard().is_empty() || postgres::half_open(address).await == 0 {
         let ended = stalled.polled(1).await;

@@ -389,12 +389,26 @@ impl Store {
         Ok(true)
     }
 
-    /// All channels of the other ends of its incident: they are told anyway.
-    pub(crate) async fn other_ends(&self, row: &LeasedDelivery) -> Result<Vec<String>, sqlx::Error> {
+    /// Gives an end whose channel is gone those of these channels that no other end of its incident has, and gives its route. Nothing if they
+    /// are all told anyway. Whoever does the same for another end of the incident, in whichever process, waits for it: no two get the same one.
+    pub(crate) async fn reroute_end(&self, row: &LeasedDelivery, routed: &[String]) -> Result<Option<Vec<String>>, sqlx::Error> {
+        let mut transaction = self.begin().await?;
+        let locked = format!("SELECT id FROM incident WHERE id = $1 {}", self.dialect.lock());
+        sqlx::query(sqlx::AssertSqlSafe(locked)).bind(&row.incident.id).fetch_optional(&mut *transaction).await?;
         let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'resolve' AND id <> $2";
-        let rows = sqlx::query(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&self.pool).await?;
-        let routes = rows.iter().map(|row| row.try_get::<String, _>("route")).collect::<Result<Vec<_>, _>>()?;
-        Ok(routes.iter().flat_map(|route| serde_json::from_str::<Vec<String>>(route).unwrap_or_default()).collect())
+        let others: Vec<String> =
+            sqlx::query_scalar(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&mut *transaction).await?;
+        let told: Vec<String> = others.iter().flat_map(|route| serde_json::from_str::<Vec<String>>(route).unwrap_or_default()).collect();
+        let new: Vec<&String> = routed.iter().filter(|channel| !told.contains(channel) && !row.route.contains(channel)).collect();
+        if new.is_empty() && routed.iter().any(|channel| told.contains(channel)) {
+            return Ok(None);
+        }
+        let route: Vec<String> = row.route.iter().chain(new).cloned().collect();
+        let statement = "UPDATE outbox SET route = $1 WHERE id = $2 AND epoch = $3";
+        let query = sqlx::query(statement).bind(serde_json::to_string(&route).expect("names are text")).bind(&row.id).bind(row.epoch);
+        query.execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(Some(route))
     }
 
     /// What was to be told meanwhile is not told after the end.

@@ -254,7 +254,7 @@ impl Services {
         let probing = self.monitor.run(role, &self.clock, stopped());
         let standing_by = async {
             if role == Role::Serve {
-                let standby = Standby::new(self.monitor.clone(), self.delivery_client.clone());
+                let standby = Standby::new(self.monitor.clone(), self.delivery_client.clone()).after(&self.notifier);
                 standby.run(&self.clock, |news| self.tell_of_standby(&news), stopped()).await;
             }
         };
