@@ -1076,6 +1076,11 @@ async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address:
     );
     world.run("UPDATE outbox SET delivered = $1").await;
     assert_eq!(heartbeat_sender.pass(world.now + seconds(20)).await.unwrap().0, HeartbeatOutcome::Fetched);
+    // What waits for the hours of its route waits for no channel.
+    world.write(Kind::Update, &["chat"]).await;
+    world.run("UPDATE outbox SET due = $1 + 3600000 WHERE delivered IS NULL").await;
+    assert_eq!(world.store.overdue_page(world.now + seconds(3_700)).await.unwrap(), None);
+    assert_eq!(world.store.overdue_page(world.now + seconds(3_800)).await.unwrap(), Some(seconds(200)));
 }
 
 async fn a_page_that_its_route_does_not_take_goes_to_the_other_channels(address: String) {
