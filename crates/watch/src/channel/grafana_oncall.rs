@@ -1,5 +1,6 @@
 //! A formatted webhook of Grafana IRM or OnCall: <https://grafana.com/docs/oncall/latest/configure/integrations/references/webhook/>. The
-//! key is the incident, and a new one each time that it becomes more severe. Messages are shown as Markdown, in which what a server said stands in a code block.
+//! key is the incident, and a new one each time that it becomes more severe. Messages are shown as Markdown, in which what a server said
+//! stands in a code block.
 
 use super::Post;
 use super::message::{Kind, Message, cut, fenced};

@@ -1,5 +1,6 @@
 //! Alert events of incident.io, from an HTTP source: <https://docs.incident.io/api-reference/alert-events-v2/createhttp>. The key is
-//! the incident, and a new one each time that it becomes more severe. Descriptions are Markdown, in which what a server said stands in a code block.
+//! the incident, and a new one each time that it becomes more severe. Descriptions are Markdown, in which what a server said stands in a
+//! code block.
 
 use super::message::{Kind, Message, cut, fenced};
 use super::{Post, Success};

@@ -396,8 +396,7 @@ impl Store {
         let locked = format!("SELECT id FROM incident WHERE id = $1 {}", self.dialect.lock());
         sqlx::query(sqlx::AssertSqlSafe(locked)).bind(&row.incident.id).fetch_optional(&mut *transaction).await?;
         let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'resolve' AND id <> $2";
-        let others: Vec<String> =
-            sqlx::query_scalar(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&mut *transaction).await?;
+        let others: Vec<String> = sqlx::query_scalar(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&mut *transaction).await?;
         let told: Vec<String> = others.iter().flat_map(|route| serde_json::from_str::<Vec<String>>(route).unwrap_or_default()).collect();
         let new: Vec<&String> = routed.iter().filter(|channel| !told.contains(channel) && !row.route.contains(channel)).collect();
         if new.is_empty() && routed.iter().any(|channel| told.contains(channel)) {
