@@ -18,7 +18,7 @@ pub(crate) fn check(root: &Path) -> bool {
             let installed = timed("peers", || peers::install(&root, &[]).map(drop));
             // Its packages are those of the tests of the page, too.
             let page = timed("web", || web::web(&root, web::Built::Compared));
-            [installed, page, timed("programs", programs::ensure)]
+            [installed, page, timed("programs", || programs::ensure().and_then(|()| programs::ensure_clocks()))]
         })
     };
 

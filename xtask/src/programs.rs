@@ -45,7 +45,7 @@ pub(crate) fn ensure() -> Result<(), String> {
     Ok(())
 }
 
-/// What sets the clocks of single processes, which only the chore `chaos` does.
+/// What sets the clocks of single processes.
 ///
 /// # Errors
 /// Says what to install by hand.

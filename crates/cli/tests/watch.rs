@@ -3,80 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod heard;
+mod monitoring;
 
+use monitoring::*;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
-
-const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
-
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(MCPROOF);
-    command.env("XDG_STATE_HOME", "/nowhere").env("NO_PROXY", "*").env("WATCH_KEY", "from-the-environment");
-    command.args(arguments).current_dir(folder);
-    command
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> Ran {
-    let output = command(folder, arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-fn folder_with(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    folder
-}
-
-/// A service that answers each message with a status, and keeps what it was sent.
-struct Service {
-    url: String,
-    heard: Arc<Mutex<Vec<Value>>>,
-}
-
-impl Service {
-    fn answering(status: u16) -> Self {
-        Self::saying(format!("{status} As Told"))
-    }
-
-    /// The status, and headers if there are any.
-    fn saying(head: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let heard = Arc::<Mutex<Vec<Value>>>::default();
-        let of_thread = Arc::clone(&heard);
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let mut stream = BufReader::new(stream.unwrap());
-                if let Some(message) = heard::message(&mut stream) {
-                    of_thread.lock().unwrap().push(message);
-                    let answer = format!("HTTP/1.1 {head}\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
-                    stream.get_mut().write_all(answer.as_bytes()).unwrap();
-                }
-            }
-        });
-        Self { url, heard }
-    }
-
-    fn kinds(&self) -> Vec<String> {
-        self.heard.lock().unwrap().iter().map(|message| message["kind"].as_str().unwrap().to_owned()).collect()
-    }
-}
 
 const WHOLE: &str = "
 listen: 127.0.0.1:7130
@@ -396,15 +334,6 @@ impl SlowDoor {
     }
 }
 
-/// Waits for a fact.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = std::time::Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed().as_secs() < 120, "{what} never came");
-        thread::sleep(std::time::Duration::from_millis(50));
-    }
-}
-
 #[test]
 fn what_a_slow_start_kept_from_us_is_no_baseline_and_no_change_of_the_contract() {
     let mut tracker = Command::new(MCPROOF).args(["demo", "tracker", "--http", "--port", "0"]).stderr(Stdio::piped()).spawn().unwrap();
@@ -611,66 +540,6 @@ fn a_change_of_the_file_opens_the_dashboard_to_nobody() {
     assert!(said["why"].as_str().unwrap().contains("but `login` is not set"), "{said}");
 }
 
-/// A monitor that runs, and what it says.
-struct Monitor {
-    process: Child,
-    stderr: BufReader<ChildStderr>,
-}
-
-impl Monitor {
-    fn start(folder: &Path) -> Self {
-        Self::spawn(&mut command(folder, &["watch", "watch.yaml", "--json"]))
-    }
-
-    fn spawn(command: &mut Command) -> Self {
-        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
-        let stderr = BufReader::new(process.stderr.take().unwrap());
-        Self { process, stderr }
-    }
-
-    /// Reads until it says this.
-    fn says(&mut self, event: &str) -> Value {
-        let mut heard = String::new();
-        loop {
-            let mut line = String::new();
-            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended without saying `{event}`:\n{heard}");
-            heard += &line;
-            let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            if said["event"] == event {
-                return said;
-            }
-        }
-    }
-
-    /// In any order; what it says with the first of them.
-    fn says_both(&mut self, event: &str, other: &str) -> Value {
-        let (mut said, mut said_other) = (None, false);
-        loop {
-            let mut line = String::new();
-            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended without saying `{event}` and `{other}`");
-            let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            said_other |= line["event"] == other;
-            if line["event"] == event {
-                said = Some(line);
-            }
-            if let (Some(said), true) = (&said, said_other) {
-                return said.clone();
-            }
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        assert!(Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap().success());
-    }
-}
-
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 #[test]
 fn a_running_monitor_takes_over_changes_of_imported_files() {
     let servers = |names: &[&str]| {
@@ -826,7 +695,6 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
     assert_eq!(monitor.process.wait().unwrap().code(), Some(143));
 }
 
-/// The first line of what the dashboard answers, and the rest.
 /// It does not wait for what a receiver says, which comes too late or never.
 #[test]
 fn a_monitor_ends_although_a_receiver_hangs() {
@@ -850,15 +718,6 @@ fn a_monitor_ends_although_a_receiver_hangs() {
         assert!(asked.elapsed().as_secs() < 8, "it waits for the receiver");
         thread::sleep(std::time::Duration::from_millis(50));
     }
-}
-
-fn get(at: &str, path: &str) -> (String, String) {
-    let mut page = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
-    page.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
-    let mut answer = String::new();
-    page.read_to_string(&mut answer).unwrap();
-    let (first, rest) = answer.split_once("\r\n").unwrap();
-    (first.to_owned(), rest.to_owned())
 }
 
 #[test]
@@ -890,13 +749,6 @@ fn a_disk_that_takes_nothing_is_told_and_probing_goes_on_when_it_does_again() {
         assert_eq!(said["targets"], "2", "{said}");
         assert!(get(&at, "/healthz").0.contains("200"));
     }
-}
-
-/// A server that starts as long as there is no file `broken` in the folder.
-fn fragile(folder: &Path) -> String {
-    let script = format!("test -e '{}' && exit 1\nexec '{MCPROOF}' demo shop\n", folder.join("broken").display());
-    std::fs::write(folder.join("shop.sh"), script).unwrap();
-    format!("stdio: 'sh {}'", folder.join("shop.sh").display())
 }
 
 #[test]
@@ -942,18 +794,6 @@ fn while_results_are_kept_in_memory_all_pages_show_them_and_jobs_can_report_in()
     assert!(results.contains("\"up\"") || results.contains("\"warning\""), "{results}");
     std::fs::remove_file(folder.path().join("broken")).unwrap();
     until("the end", || get(&at, "/status").1.contains("All systems operational."));
-}
-
-/// A response to JSON that is sent: its status, and its body.
-fn send(at: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
-    let mut stream = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
-    let head = "host: localhost\r\nconnection: close\r\ncontent-type: application/json";
-    let request = format!("{method} {path} HTTP/1.1\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
 }
 
 /// A monitor of `shop`, which is down as long as there is a file `broken`, whose disk can be made full.

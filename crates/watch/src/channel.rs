@@ -25,6 +25,7 @@ mod webhook;
 
 pub use delivery::{DeliveryClient, DeliveryFailure};
 pub use mail::Mail;
+pub(crate) use message::of_alert_key;
 pub use message::{Kind, Message};
 pub use slack::ACKNOWLEDGE;
 pub use template::{Templates, VARIABLES};
@@ -39,6 +40,8 @@ use url::Url;
 #[derive(Clone, Debug)]
 pub enum Payload {
     Post(Post),
+    /// Several that are one message together: each alert that the service keeps of an incident has one of its own.
+    Posts(Vec<Post>),
     Mail(Box<Mail>),
     /// The service has no such message.
     Nothing,
@@ -104,8 +107,8 @@ const SHORTEST_SECRET: usize = 6;
 /// Says why the channel can never take it: a configuration that was never read, or an address that is none.
 pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Payload, String> {
     Ok(match channel {
-        ChannelSpec::PagerDuty { routing_key, url, .. } => Payload::Post(pagerduty::pack(url, routing_key, message)),
-        ChannelSpec::Jira { url, api_key } => Payload::Post(jira::pack(url, api_key, message)?),
+        ChannelSpec::PagerDuty { routing_key, url, .. } => by_alert(message, |alert| Ok(Some(pagerduty::pack(url, routing_key, alert))))?,
+        ChannelSpec::Jira { url, api_key } => by_alert(message, |alert| jira::pack(url, api_key, alert).map(Some))?,
         ChannelSpec::Alertmanager { url } => alertmanager::pack(url, message)?.map_or(Payload::Nothing, Payload::Post),
         ChannelSpec::Slack { url, signing_secret } => {
             let button = if signing_secret.is_some() { slack::Button::Shown } else { slack::Button::Left };
@@ -121,9 +124,19 @@ pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Payload, String>
         ChannelSpec::Pushover { url, token, user } => Payload::Post(pushover::pack(url, token, user, message)),
         ChannelSpec::GoogleChat { url } => Payload::Post(google_chat::pack(url, message)?),
         ChannelSpec::Webex { url } => Payload::Post(webex::pack(url, message)),
-        ChannelSpec::IncidentIo { url, token } => incident_io::pack(url, token, message).map_or(Payload::Nothing, Payload::Post),
-        ChannelSpec::GrafanaOncall { url } => grafana_oncall::pack(url, message).map_or(Payload::Nothing, Payload::Post),
-        ChannelSpec::SplunkOncall { url } => Payload::Post(splunk_oncall::pack(url, message)),
+        ChannelSpec::IncidentIo { url, token } => by_alert(message, |alert| Ok(incident_io::pack(url, token, alert)))?,
+        ChannelSpec::GrafanaOncall { url } => by_alert(message, |alert| Ok(grafana_oncall::pack(url, alert)))?,
+        ChannelSpec::SplunkOncall { url } => by_alert(message, |alert| Ok(Some(splunk_oncall::pack(url, alert))))?,
+    })
+}
+
+/// For a service that keeps alerts, which takes one of them at a time.
+fn by_alert(message: &Message, pack: impl Fn(&Message) -> Result<Option<Post>, String>) -> Result<Payload, String> {
+    let posts = message.by_alert().map(|alert| pack(&alert)).collect::<Result<Vec<_>, _>>()?;
+    let mut posts: Vec<Post> = posts.into_iter().flatten().collect();
+    Ok(match posts.len() {
+        0 | 1 => posts.pop().map_or(Payload::Nothing, Payload::Post),
+        _ => Payload::Posts(posts),
     })
 }
 
@@ -173,6 +186,11 @@ impl ChannelSpec {
             Self::IncidentIo { url, .. } => vec![url.as_str()],
         };
         hash(&format!("{} {}", self.service(), parts.join(" ")))
+    }
+
+    /// Whether it takes the end of an alert of which it has never heard for an alert: that must not be told to it then.
+    pub(crate) fn shows_unknown_ends(&self) -> bool {
+        matches!(self, Self::IncidentIo { .. } | Self::GrafanaOncall { .. })
     }
 
     /// Whether it keeps an alert open until it is told that all is well again, by a key. What may have reached it has to be

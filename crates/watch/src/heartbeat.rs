@@ -66,8 +66,12 @@ impl HeartbeatSender {
 
     /// Why nobody outside is to be told that all is well.
     async fn ailment(&self, now: Moment) -> Result<Option<String>, StoreFailure> {
-        if let Some(trouble) = self.worker_health.report().trouble {
+        let report = self.worker_health.report();
+        if let Some(trouble) = &report.trouble {
             return Ok(Some(format!("results cannot be written: {}", trouble.why)));
+        }
+        if let Some(why) = report.neglect() {
+            return Ok(Some(why));
         }
         if self.plan.borrow().targets.is_empty() {
             return Ok(Some("no targets".to_owned()));

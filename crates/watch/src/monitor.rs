@@ -24,6 +24,9 @@ const SHORTEST_REST: Duration = Duration::from_millis(20);
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// How often targets that came over the API are looked for.
 const REFRESH: Duration = Duration::from_secs(10);
+/// As it is told that they fail.
+const TIDYING: &str = "the search for missing results and for alerts that are due";
+const REFRESHING: &str = "reading which targets are monitored";
 /// What [`Monitor::once`] takes at the most, however often it has to look again.
 const ONCE: Duration = Duration::from_secs(120);
 
@@ -322,14 +325,30 @@ impl Monitor {
         let never = Notify::new();
         let tidying = keep_passing(
             async |_| {
-                clock.follow(&self.store).await?;
-                self.chores.pass(clock.now()).await
+                self.worker_health.upkeep(TIDYING);
+                let done = async {
+                    clock.follow(&self.store).await?;
+                    self.chores.pass(clock.now()).await
+                };
+                let done = done.await;
+                self.worker_health.upkept(TIDYING, done.as_ref().err());
+                done
             },
             &never,
             clock,
             stopped(),
         );
-        let refreshing = keep_passing(async |now| self.refresh(now).await.map(|()| Some(now + REFRESH)), &never, clock, stopped());
+        let refreshing = keep_passing(
+            async |now| {
+                self.worker_health.upkeep(REFRESHING);
+                let done = self.refresh(now).await;
+                self.worker_health.upkept(REFRESHING, done.as_ref().err());
+                done.map(|()| Some(now + REFRESH))
+            },
+            &never,
+            clock,
+            stopped(),
+        );
         tokio::join!(stopping, probing, tidying, refreshing);
     }
 

@@ -1,12 +1,13 @@
 //! Tells people: leases what is due in the outbox, sends it, and writes down what came of it. At least once, with the incident
 //! as the key: between a service that has taken a message and the row that says so, a process can die, and then the message is
-//! sent once more under the same key.
+//! sent once more under the same key. A process that lives, and whose database failed in between, does not send it again.
 //!
 //! Nothing is sent when half of the lease is over: whoever froze in between lets go, because somebody else may have sent by
 //! then what comes after.
 
 mod lines;
 mod plan;
+mod receipts;
 
 use crate::channel::{DeliveryClient, DeliveryFailure, Kind, Message, Payload, pack};
 use crate::config::{ChannelSpec, Config};
@@ -20,10 +21,13 @@ use crate::worker::Plan;
 use futures_util::future::join_all;
 use lines::Lines;
 use plan::{Next, PATIENCE, Tried, after};
+use receipts::Receipt;
+pub(crate) use receipts::Receipts;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// For how long one notifier has a message to itself.
@@ -51,8 +55,10 @@ pub struct Notifier {
     /// So long a channel is tried before the next one is.
     patience: Duration,
     lines: Lines,
-    /// Whoever gives an end another route, so that no two ends of one incident get the same channel.
-    rerouting: Arc<Mutex<()>>,
+    /// What was taken, and is not in the database yet.
+    receipts: Receipts,
+    /// That of whom this one stands in for.
+    earlier: Receipts,
 }
 
 /// Whether half of a lease is the last moment for a send to begin.
@@ -93,8 +99,20 @@ impl Notifier {
             lease: LEASE,
             patience: PATIENCE,
             lines: Lines::default(),
-            rerouting: Arc::default(),
+            receipts: Receipts::default(),
+            earlier: Receipts::default(),
         }
+    }
+
+    /// One that goes on with what another one has sent and could not write down.
+    #[must_use]
+    pub(crate) fn after(self, earlier: Receipts) -> Self {
+        Self { earlier, ..self }
+    }
+
+    /// What it has sent and could not write down.
+    pub(crate) fn receipts(&self) -> Receipts {
+        self.receipts.clone()
     }
 
     /// With another lease than 30 s, and with a third of it for each message.
@@ -121,6 +139,7 @@ impl Notifier {
     pub async fn pass(&self, now: Moment) -> Result<Round, sqlx::Error> {
         // Before anything is leased, so that the time of the statement counts, too.
         let began = Instant::now();
+        let late = self.record_late().await;
         self.store.supersede(now).await?;
         self.store.tell_acknowledged(now).await?;
         let mut leased = Vec::new();
@@ -134,15 +153,21 @@ impl Notifier {
             next = next.into_iter().chain(due).min();
         }
         if leased.is_empty() {
-            return Ok(Round { sent: Vec::new(), next });
+            return Ok(Round { sent: late, next });
         }
         let sent = join_all(leased.iter().map(|row| self.send(row, now, began))).await;
         let sent = sent.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(Round { sent: sent.into_iter().flatten().collect(), next: Some(now) })
+        Ok(Round { sent: late.into_iter().chain(sent.into_iter().flatten()).collect(), next: Some(now) })
     }
 
     /// Sends one message. Nothing if there was nothing to send, or no right to.
     async fn send(&self, row: &LeasedDelivery, begin: Moment, began: Instant) -> Result<Option<Sent>, sqlx::Error> {
+        if let Some(told) = self.receipts.of(&row.id).or_else(|| self.earlier.of(&row.id)) {
+            let told = Receipt { row: row.clone(), ..told };
+            self.receipts.keep(told.clone());
+            let is_ours = self.record(&told).await?;
+            return Ok(is_ours.then(|| sent(row, &told.by, Ok(told.said.clone()))));
+        }
         if row.kind == Kind::Resolve && row.tried_since.is_none() {
             if !self.store.spread_resolve(row, begin).await? {
                 self.store.give_up(row, "no notification of its start was sent", begin).await?;
@@ -157,8 +182,9 @@ impl Notifier {
         let (channel, known) = leading_to(&config, channel, row.wanted_destination());
         let outcome = match (known, self.lines.enter(channel)) {
             (Some(spec), Some(line)) => {
+                let alerts = self.alerts(row, channel, spec).await?;
                 let connecting = Instant::now();
-                let outcome = self.deliver(row, channel, spec, begin, began).await;
+                let outcome = self.deliver(row, channel, spec, alerts, begin, began).await;
                 match &outcome {
                     Err(DeliveryFailure::Passing { .. }) => line.leave(connecting.elapsed() >= self.delivery_client.slow()),
                     // It was not tried.
@@ -177,10 +203,7 @@ impl Notifier {
             (None, _) => Err(DeliveryFailure::Refused(format!("unknown channel `{channel}`"))),
         };
         let now = begin + began.elapsed();
-        let report = |outcome| {
-            let IncidentRow { id, subject, .. } = &row.incident;
-            Some(Sent { incident: id.clone(), subject: subject.clone(), kind: row.kind, channel: channel.to_owned(), outcome })
-        };
+        let report = |outcome| Some(sent(row, channel, outcome));
         // Who has it has it; the others are told in a message of their own.
         let (outcome, left) = match outcome {
             Err(DeliveryFailure::Partly { said, left }) if left.is_empty() => (Ok(said), left),
@@ -193,9 +216,11 @@ impl Notifier {
                 let begins = matches!(row.kind, Kind::Trigger | Kind::Update | Kind::Escalation);
                 let repeats = row.repeats || (begins && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
                 let again = repeats.then(|| now + REPEATED_EVERY);
-                let destination = known.map(ChannelSpec::destination);
-                let taker = Taker { by: channel, destination: destination.as_deref(), said: &said };
-                let is_ours = self.store.mark_delivered(row, taker, now, again, &left).await?;
+                let (by, destination) = (channel.to_owned(), known.map(ChannelSpec::destination));
+                let receipt = Receipt { row: row.clone(), by, destination, said: said.clone(), at: now, again, left, is_owed: false };
+                // Whoever has the row next, while this one still waits for the database, need not send it.
+                self.receipts.keep(receipt.clone());
+                let is_ours = self.record(&receipt).await?;
                 Ok(report(Ok(said)).filter(|_| is_ours))
             }
             // Somebody else has it, or will have it.
@@ -208,15 +233,52 @@ impl Notifier {
         }
     }
 
+    /// Writes down that a message was taken. False if the row is somebody else's by now.
+    async fn record(&self, receipt: &Receipt) -> Result<bool, sqlx::Error> {
+        let Receipt { row, by, destination, said, at, again, left, .. } = receipt;
+        let taker = Taker { by, destination: destination.as_deref(), said };
+        let is_ours = self.store.mark_delivered(row, taker, *at, *again, left).await;
+        match is_ours {
+            Ok(_) => self.receipts.forget(&row.id),
+            Err(_) => self.receipts.owe(&row.id),
+        }
+        is_ours
+    }
+
+    /// Writes down what was taken while the database failed, before others may take it for unsent.
+    async fn record_late(&self) -> Vec<Sent> {
+        let mut late = Vec::new();
+        for receipt in self.receipts.owed() {
+            match self.record(&receipt).await {
+                Ok(true) => late.push(sent(&receipt.row, &receipt.by, Ok(receipt.said.clone()))),
+                Ok(false) => {}
+                // Whoever asks next hears of it, too.
+                Err(_) => break,
+            }
+        }
+        late
+    }
+
+    /// The alerts that a message is about, where the channel keeps them.
+    async fn alerts(&self, row: &LeasedDelivery, channel: &str, spec: &ChannelSpec) -> Result<RangeInclusive<usize>, sqlx::Error> {
+        let is_end = matches!(row.kind, Kind::Acknowledge | Kind::Resolve);
+        let first = match is_end && spec.shows_unknown_ends() {
+            true => self.store.first_alert(row, channel, &spec.destination()).await?,
+            false => 0,
+        };
+        Ok(first..=row.raised.len())
+    }
+
     async fn deliver(
         &self,
         row: &LeasedDelivery,
         channel: &str,
         spec: &ChannelSpec,
+        alerts: RangeInclusive<usize>,
         begin: Moment,
         began: Instant,
     ) -> Result<String, DeliveryFailure> {
-        let mut message = self.message(row, channel, begin, begin + began.elapsed());
+        let mut message = self.message(row, channel, alerts, begin, begin + began.elapsed());
         if matches!(row.kind, Kind::Reminder | Kind::Escalation) {
             // Without it people are told what was so when it began, and that is better than nothing.
             let _ = match message.class {
@@ -255,8 +317,6 @@ impl Notifier {
             return self.store.give_up(row, &why, now).await.map(drop);
         }
         let tried_since = row.tried_since.unwrap_or(now);
-        let is_rerouted = kind == Kind::Resolve && spec.is_none();
-        let _turn = if is_rerouted { Some(self.rerouting.lock().await) } else { None };
         let route = match (kind, spec) {
             (Kind::Resolve, None) => match self.end_as_routed_now(row, now).await? {
                 Some(route) => route,
@@ -309,12 +369,7 @@ impl Notifier {
         };
         let config = self.config();
         let routed = config.next_route(incident.severity, &tags, now).map_or(&[][..], |(route, _)| route.channels.as_slice());
-        let told = self.store.other_ends(row).await?;
-        let new: Vec<&String> = routed.iter().filter(|channel| !told.contains(channel) && !row.route.contains(channel)).collect();
-        if new.is_empty() && routed.iter().any(|channel| told.contains(channel)) {
-            return Ok(None);
-        }
-        Ok(Some(row.route.iter().chain(new).cloned().collect()))
+        self.store.reroute_end(row, routed).await
     }
 
     /// Reminds of what nobody has acknowledged. Gives when the next reminder is due.
@@ -402,12 +457,13 @@ impl Notifier {
         Arc::clone(&self.plan.borrow().config)
     }
 
-    fn message(&self, row: &LeasedDelivery, channel: &str, known_at: Moment, now: Moment) -> Message {
+    fn message(&self, row: &LeasedDelivery, channel: &str, alerts: RangeInclusive<usize>, known_at: Moment, now: Moment) -> Message {
         let incident = row.incident.clone();
         Message {
             id: row.id.clone(),
             kind: row.kind,
             incident: incident.id,
+            alerts,
             subject: incident.subject,
             class: incident.class,
             severity: incident.severity,
@@ -434,6 +490,12 @@ fn leading_to<'c>(config: &'c Config, name: &'c str, destination: Option<&str>) 
     }
     let found = config.channels.iter().find(|(_, spec)| spec.destination() == destination);
     found.map_or((name, of_name), |(name, spec)| (name.as_str(), Some(spec)))
+}
+
+/// As the log says it.
+fn sent(row: &LeasedDelivery, channel: &str, outcome: Result<String, String>) -> Sent {
+    let IncidentRow { id, subject, .. } = &row.incident;
+    Sent { incident: id.clone(), subject: subject.clone(), kind: row.kind, channel: channel.to_owned(), outcome }
 }
 
 impl LeasedDelivery {

@@ -141,7 +141,7 @@ impl Prober {
                 report.blame(Diagnostic::error(code, message).hint(hint), ProbeVerdict::Unhealthy);
                 (Verdict::Down, Some("report".to_owned()))
             }
-            Err(why) => {
+            Ok(Judgment::Unknown(why)) | Err(why) => {
                 report.blame(
                     Diagnostic::error("job-report-unreadable", format!("cannot read the report of the job: {why}")),
                     ProbeVerdict::Unreachable,

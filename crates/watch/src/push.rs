@@ -56,6 +56,8 @@ pub enum Judgment {
         message: String,
         hint: &'static str,
     },
+    /// Nobody can say when it was due, for this reason.
+    Unknown(String),
 }
 
 /// When a job should have reported a success, and did not.
@@ -88,7 +90,11 @@ impl Expectation {
             let message = format!("the job reported a failure at {at}{said}");
             return Judgment::Wrong { code: "job-failed", message, hint: "check the log of the job" };
         }
-        let Some(due) = self.due(succeeded, known, now) else { return self.fresh(succeeded) };
+        let due = match self.due(succeeded, known, now) {
+            Ok(Some(due)) => due,
+            Ok(None) => return self.fresh(succeeded),
+            Err(why) => return Judgment::Unknown(why),
+        };
         if running.is_some_and(|began| self.is_waited_for(began, &due, now)) {
             return Judgment::Well;
         }
@@ -127,28 +133,34 @@ impl Expectation {
         if succeeded.is_some() { Judgment::Well } else { Judgment::Waiting }
     }
 
-    /// When it should have reported a success, and did not before. Nothing if it is not due yet.
-    fn due(&self, succeeded: Option<Moment>, known: Moment, now: Moment) -> Option<Due> {
+    /// When it should have reported a success, and did not before. Nothing if it is not due yet. An error if the schedule cannot be read, such as
+    /// one whose time zone this machine no longer knows: that is no reason to take a job for punctual.
+    fn due(&self, succeeded: Option<Moment>, known: Moment, now: Moment) -> Result<Option<Due>, String> {
         match &self.rhythm {
             PushSchedule::Every(every) => {
                 let due = succeeded.unwrap_or(known) + *every;
-                Some(Due { first: due, last: due })
+                Ok(Some(Due { first: due, last: due }))
             }
             PushSchedule::Cron { expression, zone } => {
-                let (cron, zone) = (Cron::from_str(expression).ok()?, TimeZone::get(zone).ok()?);
-                let zoned = |at: Moment| Some(Timestamp::from_millisecond(at.0).ok()?.to_zoned(zone.clone()));
-                let whole = |seconds: i64| Moment(seconds * 1_000);
-                // The last time whose grace is over; what came since then may still come.
-                let last = cron.find_previous_occurrence(&zoned(now - self.grace)?, true).ok()?;
-                let last = whole(last.timestamp().as_second());
-                if last < known || succeeded.is_some_and(|succeeded| succeeded >= last) {
-                    return None;
-                }
-                let first = cron.find_next_occurrence(&zoned(known.max(succeeded.unwrap_or(known)))?, false).ok();
-                let first = first.map_or(last, |first| whole(first.timestamp().as_second()));
-                Some(Due { first: first.min(last), last })
+                let cron = Cron::from_str(expression).map_err(|error| format!("its schedule `{expression}`: {error}"))?;
+                let zone = TimeZone::get(zone).map_err(|error| format!("its time zone `{zone}`: {error}"))?;
+                Ok(self.due_by(&cron, &zone, succeeded, known, now))
             }
         }
+    }
+
+    fn due_by(&self, cron: &Cron, zone: &TimeZone, succeeded: Option<Moment>, known: Moment, now: Moment) -> Option<Due> {
+        let zoned = |at: Moment| Some(Timestamp::from_millisecond(at.0).ok()?.to_zoned(zone.clone()));
+        let whole = |seconds: i64| Moment(seconds * 1_000);
+        // The last time whose grace is over; what came since then may still come.
+        let last = cron.find_previous_occurrence(&zoned(now - self.grace)?, true).ok()?;
+        let last = whole(last.timestamp().as_second());
+        if last < known || succeeded.is_some_and(|succeeded| succeeded >= last) {
+            return None;
+        }
+        let first = cron.find_next_occurrence(&zoned(known.max(succeeded.unwrap_or(known)))?, false).ok();
+        let first = first.map_or(last, |first| whole(first.timestamp().as_second()));
+        Some(Due { first: first.min(last), last })
     }
 }
 
@@ -164,6 +176,7 @@ mod tests {
             Judgment::Well => "well",
             Judgment::Waiting => "waiting",
             Judgment::Wrong { code, .. } => code,
+            Judgment::Unknown(_) => "unknown",
         };
         assert_eq!(found, expected, "{reported:?} at {} min", now / MINUTE);
     }
@@ -221,6 +234,16 @@ mod tests {
             check(&job, &reported, 15 * MINUTE + 3_000, "job-missing");
             let Judgment::Wrong { message, .. } = job.judge(&reported, Moment(15 * MINUTE + 3_000)) else { panic!() };
             assert!(message.ends_with("; the run that started at 1970-01-01T00:15:02Z has not finished"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_cannot_be_read_makes_no_job_punctual() {
+        for (expression, zone) in [("0 3 * * *", "Nowhere/At_all"), ("no schedule", "UTC")] {
+            let rhythm = PushSchedule::Cron { expression: expression.into(), zone: zone.into() };
+            let job = Expectation { rhythm, grace: Duration::from_secs(1_800), lasts: None };
+            check(&job, &Reported { succeeded: at(1), ..Reported::default() }, 600 * MINUTE, "unknown");
+            check(&job, &Reported { failed: at(1), ..Reported::default() }, 600 * MINUTE, "job-failed");
         }
     }
 

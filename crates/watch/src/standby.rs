@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::config::TargetSpec;
 use crate::moment::Moment;
 use crate::monitor::{Monitor, keep_passing};
-use crate::notifier::{Notifier, Sent};
+use crate::notifier::{Notifier, Receipts, Sent};
 use crate::store::{Reading, Store, StoreFailure};
 use crate::worker::{Trouble, Worker, WorkerHealth};
 use std::cell::RefCell;
@@ -37,6 +37,8 @@ const LAST_CALL: Duration = Duration::from_secs(5);
 pub struct Standby {
     monitor: Monitor,
     delivery_client: DeliveryClient,
+    /// What was sent before, and could not be written down.
+    receipts: Receipts,
 }
 
 /// What there is to be logged.
@@ -56,7 +58,13 @@ pub enum News {
 
 impl Standby {
     pub fn new(monitor: Monitor, delivery_client: DeliveryClient) -> Self {
-        Self { monitor, delivery_client }
+        Self { monitor, delivery_client, receipts: Receipts::default() }
+    }
+
+    /// One that does not send again what this notifier has sent and could not write down.
+    #[must_use]
+    pub fn after(self, notifier: &Notifier) -> Self {
+        Self { receipts: notifier.receipts(), ..self }
     }
 
     /// Watches the database until `stop` resolves, and stands in for it while it takes nothing. What is not written by then is written if
@@ -152,7 +160,7 @@ impl Standby {
         let worker_health = WorkerHealth::default();
         let worker = Worker { store: memory.clone(), worker_health, stirred: Arc::clone(&stirred), ..self.monitor.worker.clone() };
         let chores = in_memory(&self.monitor.chores, memory, &stirred, clock.now());
-        let notifier = Notifier::new(memory.clone(), self.monitor.plan(), self.delivery_client.clone());
+        let notifier = Notifier::new(memory.clone(), self.monitor.plan(), self.delivery_client.clone()).after(self.receipts.clone());
         let mut rest = FIRST_REST;
         loop {
             let (ended, _) = watch::channel(false);

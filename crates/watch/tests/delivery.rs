@@ -44,6 +44,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now,
     a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up,
     alerts_that_may_be_open_somewhere_are_closed_there_too,
+    what_becomes_more_severe_opens_another_alert_and_all_of_them_end,
     ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
     all_that_were_told_are_reminded_each_in_its_time,
@@ -56,6 +57,8 @@ const CLAIMS: &[(&str, Claim)] = claims![
     nobody_is_reminded_during_maintenance,
     an_alertmanager_is_told_again_until_the_end,
     two_notifiers_do_not_send_the_same_message,
+    two_notifiers_give_no_two_ends_of_one_incident_the_same_channel,
+    what_was_taken_while_the_database_failed_is_not_sent_again_by_who_sent_it,
     what_a_dead_notifier_had_leased_is_sent_when_its_lease_is_over,
     a_message_of_an_incident_that_is_gone_holds_nothing_up,
     who_lost_the_row_while_sending_writes_nothing,
@@ -398,6 +401,41 @@ async fn alerts_that_may_be_open_somewhere_are_closed_there_too(address: String)
     assert_eq!(world.open().await, 0);
 }
 
+async fn what_becomes_more_severe_opens_another_alert_and_all_of_them_end(address: String) {
+    let (duty, irm) = (Receiver::http().await, Receiver::http().await);
+    let config = format!(
+        "channels:\n  duty: {{ pagerduty: {{ routing_key: r0uting-key, url: \"{}\" }} }}\n  irm: {{ grafana_oncall: \"{}\" }}\n",
+        duty.url("/v2/enqueue"),
+        irm.url("/")
+    );
+    let mut world = World::new(&address, &config).await;
+    world.run("UPDATE incident SET severity = 'notify' WHERE opened = $1").await;
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.settle().await;
+    // As the result that makes it a page writes it. Another route is told, too.
+    world.now = BEGIN + seconds(60);
+    world.run("UPDATE incident SET severity = 'page' WHERE opened < $1").await;
+    world.run("INSERT INTO incident_event (incident, at, kind, text) VALUES ('0197-incident', $1, 'raised', 'from notify to page')").await;
+    world.write(Kind::Update, &["duty"]).await;
+    world.write(Kind::Update, &["irm"]).await;
+    world.settle().await;
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
+    world.settle().await;
+    // One of its two events is refused for a moment: both are sent again.
+    duty.will([Reply::Status(500, "")]);
+    world.write(Kind::Resolve, &["duty"]).await;
+    world.until(BEGIN + seconds(120)).await;
+    let told = |receiver: &Receiver, action: &str, key: &str| -> Vec<String> {
+        let text = |told: &Value, member: &str| told[member].as_str().unwrap().replace(INCIDENT, "it");
+        receiver.heard().iter().map(|heard| heard.json()).map(|heard| format!("{} {}", text(&heard, action), text(&heard, key))).collect()
+    };
+    let expected = ["trigger it", "trigger it.1", "acknowledge it", "acknowledge it.1"];
+    let ends = ["resolve it", "resolve it.1", "resolve it", "resolve it.1"];
+    assert_eq!(told(&duty, "event_action", "dedup_key"), [expected, ends].concat());
+    // It shows the end of an alert of which it has never heard.
+    assert_eq!((told(&irm, "state", "alert_uid"), world.open().await), (vec!["alerting it.1".to_owned(), "ok it.1".to_owned()], 0));
+}
+
 async fn ways_of_one_incident_do_not_wait_for_each_other(address: String) {
     let (mut broken, chat, mail) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
     let config = hooks(&[("broken", &broken), ("chat", &chat), ("mail", &mail)]);
@@ -693,6 +731,70 @@ async fn two_notifiers_do_not_send_the_same_message(address: String) {
     assert_eq!(kinds(&chat), ["trigger"]);
 }
 
+async fn two_notifiers_give_no_two_ends_of_one_incident_the_same_channel(address: String) {
+    const GONE: [&str; 4] = ["a", "b", "c", "d"];
+    for round in 0..6 {
+        let (pager, mail) = (Receiver::http().await, Receiver::http().await);
+        let channels: Vec<(&str, &Receiver)> = GONE.iter().map(|name| (*name, &pager)).collect();
+        let mut world = World::new(&address, &hooks(&channels)).await;
+        for channel in GONE {
+            world.write(Kind::Trigger, &[channel]).await;
+        }
+        world.settle().await;
+        // As it is once it was found out who is to be told: each of two processes has some of the ends.
+        for channel in GONE {
+            world.write(Kind::Resolve, &[channel]).await;
+        }
+        world.run("UPDATE outbox SET tried_since = $1, due = $1 WHERE kind = 'resolve'").await;
+        world.run("UPDATE outbox SET due = $1 + 100 WHERE kind = 'resolve' AND route IN ('[\"c\"]', '[\"d\"]')").await;
+        let config = format!("{}routes: [{{ channels: mail }}]\n", hooks(&[("mail", &mail)]));
+        world.configure(&config);
+        let one = world.notifier.clone();
+        world.store = Store::open(&address).await.unwrap();
+        world.configure(&config);
+        let other = world.notifier.clone();
+        let mut first = Freezable::new(one.pass(BEGIN));
+        let leased = "SELECT count(*) FROM outbox WHERE kind = 'resolve' AND lease_until > 0";
+        while sqlx::query_scalar::<_, i64>(leased).fetch_one(&world.rows).await.unwrap() == 0 {
+            assert!(first.polled(1).await.is_none(), "nothing was due");
+        }
+        let ended = first.polled(round).await;
+        let rest = async move {
+            match ended {
+                Some(outcome) => outcome,
+                None => first.thawed().await,
+            }
+        };
+        let (first, second) = tokio::join!(rest, other.pass(BEGIN + Duration::from_millis(100)));
+        assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
+        world.until(BEGIN + seconds(60)).await;
+        assert_eq!((kinds(&mail), world.open().await), (vec!["resolve".to_owned()], 0), "round {round}");
+    }
+}
+
+async fn what_was_taken_while_the_database_failed_is_not_sent_again_by_who_sent_it(address: String) {
+    let chat = Receiver::http().await;
+    let mut world = World::new(&address, &hooks(&[("chat", &chat)])).await;
+    // It takes everything but that something was sent.
+    for statement in [
+        "INSERT INTO incident_event (incident, at, kind, text) VALUES ('another', 1, 'sent', '')",
+        "CREATE UNIQUE INDEX one_event ON incident_event (kind)",
+    ] {
+        sqlx::query(statement).execute(&world.rows).await.unwrap();
+    }
+    world.write(Kind::Trigger, &["chat"]).await;
+    assert!(world.notifier.pass(BEGIN).await.is_err());
+    assert!(world.notifier.pass(BEGIN + seconds(1)).await.is_ok());
+    assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned()], 1));
+    // Its lease is over.
+    assert!(world.notifier.pass(BEGIN + seconds(31)).await.is_err());
+    sqlx::query("DROP INDEX one_event").execute(&world.rows).await.unwrap();
+    world.now = BEGIN + seconds(62);
+    let (sent, _) = world.settle().await;
+    assert_eq!((sent.len(), kinds(&chat), world.open().await), (1, vec!["trigger".to_owned()], 0), "{sent:?}");
+    assert!(world.events().await.contains(&"sent: trigger by chat: status 202: ok".to_owned()));
+}
+
 async fn what_a_dead_notifier_had_leased_is_sent_when_its_lease_is_over(address: String) {
     let chat = Receiver::http().await;
     let mut world = World::new(&address, &hooks(&[("chat", &chat)])).await;
@@ -764,6 +866,8 @@ async fn stall(address: &str, round_trips: usize) -> bool {
     world.write(Kind::Trigger, &["chat"]).await;
     // However long this machine takes for it, it may send.
     let slow = world.notifier.clone().leasing(seconds(600));
+    // What it knows nobody else does.
+    world.configure(&hooks(&[("chat", &chat)]));
     let mut stalled = Freezable::new(slow.pass(BEGIN));
     while chat.heard().is_empty() || postgres::half_open(address).await == 0 {
         let ended = stalled.polled(1).await;
@@ -972,6 +1076,11 @@ async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address:
     );
     world.run("UPDATE outbox SET delivered = $1").await;
     assert_eq!(heartbeat_sender.pass(world.now + seconds(20)).await.unwrap().0, HeartbeatOutcome::Fetched);
+    // What waits for the hours of its route waits for no channel.
+    world.write(Kind::Update, &["chat"]).await;
+    world.run("UPDATE outbox SET due = $1 + 3600000 WHERE delivered IS NULL").await;
+    assert_eq!(world.store.overdue_page(world.now + seconds(3_700)).await.unwrap(), None);
+    assert_eq!(world.store.overdue_page(world.now + seconds(3_800)).await.unwrap(), Some(seconds(200)));
 }
 
 async fn a_page_that_its_route_does_not_take_goes_to_the_other_channels(address: String) {

@@ -1348,11 +1348,13 @@ fn who_acknowledges_late_what_an_incident_was_before_does_not_acknowledge_what_i
     const CHANGED: &str = "it has changed since: look at it, and acknowledge it as it is now";
     on_both(with_hooks, |dashboard| {
         let then = |minutes: i64| Moment(NOW.0 - minutes * 60_000);
-        let page = |id: &str, minutes: i64| {
-            let body = of_pagerduty(id, "incident.acknowledged", "user_reference", "incident-1", &then(minutes).to_string());
+        let page_as = |key: &str, id: &str, minutes: i64| {
+            let body = of_pagerduty(id, "incident.acknowledged", "user_reference", key, &then(minutes).to_string());
             let signature = format!("v1={}", signed(PAGERDUTY_SECRET, &body));
             dashboard.ask("POST", "/hooks/on-call", &[("X-PagerDuty-Signature", &signature)], &body).body.trim().to_owned()
         };
+        // Under the key of what it became.
+        let page = |id: &str, minutes: i64| page_as("incident-1.1", id, minutes);
         let press = |value: &str| {
             let (signature, at, body) = of_slack(value, "ann", NOW.0 / 1000);
             let headers = [("X-Slack-Signature", signature.as_str()), ("X-Slack-Request-Timestamp", at.as_str())];
@@ -1374,6 +1376,7 @@ fn who_acknowledges_late_what_an_incident_was_before_does_not_acknowledge_what_i
         // A storm that has grown is still the same one.
         dashboard.runtime.block_on(dashboard.data.event("incident-2", 5, "changed", "svc-0002 fails as well"));
         assert_eq!(page("01LATE", 11), CHANGED);
+        assert_eq!(page_as("incident-1", "05LATE", 9), CHANGED, "the alert of what it was before");
         assert_eq!(press(&format!("incident-2 {}", then(11).0)), CHANGED);
         assert_eq!(click("incident-1", 11), 409);
         assert_eq!(acknowledged(), "0");

@@ -99,6 +99,7 @@ impl DeliveryClient {
         let carried = async {
             match payload {
                 Payload::Post(post) => self.post(post, now, may_send, &mut is_sent).await,
+                Payload::Posts(posts) => self.post_all(posts, now, may_send, &mut is_sent).await,
                 Payload::Mail(mail) => send_mail(mail, may_send, &mut is_sent).await,
                 Payload::Nothing => Ok("nothing to send".to_owned()),
             }
@@ -129,6 +130,27 @@ impl DeliveryClient {
             Ok(Err(broken)) => Err(broken.to_string()),
             Err(_) => Err(format!("no response within {} s", self.patience.as_secs_f64())),
         }
+    }
+
+    /// Each of them, whatever becomes of the others; what the last of them was answered, or the first failure.
+    async fn post_all(
+        &self,
+        posts: &[Post],
+        now: Moment,
+        may_send: &(dyn Fn() -> bool + Sync),
+        is_sent: &mut bool,
+    ) -> Result<String, DeliveryFailure> {
+        let mut outcome = Ok(String::new());
+        for post in posts {
+            let told = self.post(post, now, may_send, is_sent).await;
+            if told == Err(DeliveryFailure::TooLate) {
+                return told;
+            }
+            if outcome.is_ok() {
+                outcome = told;
+            }
+        }
+        outcome
     }
 
     async fn post(

@@ -1,5 +1,6 @@
 //! A formatted webhook of Grafana IRM or OnCall: <https://grafana.com/docs/oncall/latest/configure/integrations/references/webhook/>. The
-//! incident is the key. Messages are shown as Markdown, in which what a server said stands in a code block.
+//! key is the incident, and a new one each time that it becomes more severe. Messages are shown as Markdown, in which what a server said
+//! stands in a code block.
 
 use super::Post;
 use super::message::{Kind, Message, cut, fenced};
@@ -18,7 +19,7 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Option<Post> {
         Kind::Trigger | Kind::Update | Kind::Reminder | Kind::Escalation => "alerting",
     };
     let mut event = json!({
-        "alert_uid": message.incident,
+        "alert_uid": message.alert_key(),
         "title": cut(&message.headline(), LONGEST_TITLE),
         "state": state,
         "message": fenced(&cut(&message.plain(), LONGEST_MESSAGE)),

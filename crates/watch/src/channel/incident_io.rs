@@ -1,5 +1,6 @@
-//! Alert events of incident.io, from an HTTP source: <https://docs.incident.io/api-reference/alert-events-v2/createhttp>. The incident is
-//! the key. Descriptions are Markdown, in which what a server said stands in a code block.
+//! Alert events of incident.io, from an HTTP source: <https://docs.incident.io/api-reference/alert-events-v2/createhttp>. The key is
+//! the incident, and a new one each time that it becomes more severe. Descriptions are Markdown, in which what a server said stands in a
+//! code block.
 
 use super::message::{Kind, Message, cut, fenced};
 use super::{Post, Success};
@@ -23,7 +24,7 @@ pub(super) fn pack(url: &str, token: &Secret, message: &Message) -> Option<Post>
     let mut event = json!({
         "title": cut(&message.headline(), LONGEST_TITLE),
         "status": status,
-        "deduplication_key": message.incident,
+        "deduplication_key": message.alert_key(),
         "description": fenced(&cut(&message.plain(), LONGEST_DESCRIPTION)),
         "metadata": metadata,
     });

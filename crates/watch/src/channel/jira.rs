@@ -1,5 +1,5 @@
-//! Alerts of Jira Service Management, by its integration events. The incident is the alias: while an alert with that alias is
-//! open, another one only counts up.
+//! Alerts of Jira Service Management, by its integration events. The incident is the alias, with a new one each time that it
+//! becomes more severe: while an alert with that alias is open, another one only counts up.
 
 use super::message::{Kind, Message, cut};
 use super::{Post, Success, below};
@@ -14,7 +14,7 @@ const LONGEST_NOTE: usize = 25_000;
 
 pub(super) fn pack(url: &str, api_key: &Secret, message: &Message) -> Result<Post, String> {
     let with_alias = |action: &str| {
-        let mut place = below(url, &[&message.incident, action])?;
+        let mut place = below(url, &[&message.alert_key(), action])?;
         place.query_pairs_mut().append_pair("identifierType", "alias");
         Ok::<_, String>(place.to_string())
     };
@@ -31,7 +31,7 @@ fn alert(message: &Message) -> Value {
     let details: Map<String, Value> = message.facts().into_iter().map(|fact| (fact.label.to_owned(), tagless(&fact.text).into())).collect();
     json!({
         "message": cut(&tagless(&message.headline()), LONGEST_MESSAGE),
-        "alias": message.incident,
+        "alias": message.alert_key(),
         "description": cut(&tagless(&message.plain()), LONGEST_DESCRIPTION),
         "entity": cut(&message.subject, LONGEST_MESSAGE),
         "source": "mcproof",

@@ -7,6 +7,7 @@ use crate::moment::{Moment, span};
 use mcproof_report::escape;
 use serde_json::{Value, json};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Why somebody is told.
@@ -57,6 +58,9 @@ pub struct Message {
     pub kind: Kind,
     /// Of the incident: the key by which services know what belongs together.
     pub incident: String,
+    /// The alerts of it at a service that keeps them: one more for each time that it became more severe. From the first one that may be
+    /// open there to the one that it is now.
+    pub alerts: RangeInclusive<usize>,
     /// A target, or the host or region of a storm.
     pub subject: String,
     pub class: Class,
@@ -92,6 +96,8 @@ const LONGEST_NAME: usize = 120;
 const LONGEST_OWN_TEXT: usize = 4000;
 /// Of the targets of a storm.
 const MOST_MEMBERS: usize = 20;
+/// Between the incident and the number of an alert in its key. No id has it.
+const ALERT: char = '.';
 
 impl Message {
     /// One line that says it all.
@@ -131,6 +137,22 @@ impl Message {
     fn own_text(&self) -> Option<Result<String, String>> {
         let source = self.templates.as_ref()?.text.as_deref()?;
         Some(template::render(source, &self.values()).map(|made| cut(&made, LONGEST_OWN_TEXT)).map_err(|mistake| mistake.what))
+    }
+
+    /// The key of the alert that the incident is now, at a service that keeps alerts. Such a service adds what comes under a known key to an
+    /// alert that somebody may have acknowledged as something less severe, and wakes nobody.
+    pub(super) fn alert_key(&self) -> String {
+        match *self.alerts.end() {
+            0 => self.incident.clone(),
+            number => format!("{}{ALERT}{number}", self.incident),
+        }
+    }
+
+    /// A message for each alert that it is about: a begin opens the one that the incident is now, and all of them are acknowledged, and end.
+    pub(super) fn by_alert(&self) -> impl Iterator<Item = Self> {
+        let last = *self.alerts.end();
+        let first = if matches!(self.kind, Kind::Acknowledge | Kind::Resolve) { *self.alerts.start() } else { last };
+        (first..=last).map(move |number| Self { alerts: number..=number, ..self.clone() })
     }
 
     fn usual_headline(&self) -> String {
@@ -241,6 +263,12 @@ impl Message {
         lines.extend(links.into_iter().filter_map(|(label, link)| Some(format!("{label:>10}  {}", link?))));
         lines.join("\n")
     }
+}
+
+/// The incident of the key of an alert, and how often it had become more severe by then.
+pub(crate) fn of_alert_key(key: &str) -> (&str, usize) {
+    let numbered = key.rsplit_once(ALERT).and_then(|(incident, number)| Some((incident, number.parse().ok()?)));
+    numbered.unwrap_or((key, 0))
 }
 
 /// A code block of Markdown, which the text cannot end.

@@ -1,4 +1,5 @@
-//! PagerDuty, Events API v2. The incident is the key: what is sent again changes nothing there.
+//! PagerDuty, Events API v2. The key is the incident, and a new one each time that it becomes more severe: what is sent again under one key
+//! changes nothing there (<https://support.pagerduty.com/docs/event-management>, "Deduplicate Alerts").
 
 use super::message::{Kind, Message, cut};
 use super::{Post, Success};
@@ -15,7 +16,7 @@ pub(super) fn pack(url: &str, routing_key: &Secret, message: &Message) -> Post {
         Kind::Acknowledge => "acknowledge",
         Kind::Resolve => "resolve",
     };
-    let mut event = json!({ "routing_key": routing_key.expose(), "event_action": action, "dedup_key": message.incident });
+    let mut event = json!({ "routing_key": routing_key.expose(), "event_action": action, "dedup_key": message.alert_key() });
     if action == "trigger" {
         let details: Map<String, Value> = message.facts().into_iter().map(|fact| (fact.label.to_owned(), fact.text.into())).collect();
         let mut details = Value::Object(details);

@@ -1,6 +1,6 @@
 //! The REST endpoint of Splunk On-Call (VictorOps):
 //! <https://help.splunk.com/en/splunk-observability-cloud/splunk-on-call/integrations-with-splunk-on-call/rest-endpoint-integration-for-splunk-on-call>.
-//! The incident is the key. What is sent is plain text.
+//! The key is the incident, and a new one each time that it becomes more severe. What is sent is plain text.
 
 use super::Post;
 use super::message::{Kind, Message, cut};
@@ -21,7 +21,7 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Post {
     };
     let mut event = json!({
         "message_type": kind,
-        "entity_id": message.incident,
+        "entity_id": message.alert_key(),
         "entity_display_name": cut(&message.headline(), LONGEST_NAME),
         "state_message": cut(&message.plain(), LONGEST_MESSAGE),
         "state_start_time": message.since.0.div_euclid(1_000),

@@ -53,6 +53,7 @@ fn message(kind: Kind) -> Message {
         id: "01976a3b-0000-7000-8000-000000000002".into(),
         kind,
         incident: "01976a3b-0000-7000-8000-000000000001".into(),
+        alerts: 0..=0,
         subject: "shop".into(),
         class: Class::Availability,
         severity: Severity::Page,
@@ -94,6 +95,7 @@ fn span_of(seconds: u64) -> String {
 fn shown(payload: &Payload) -> String {
     match payload {
         Payload::Nothing => "nothing".to_owned(),
+        Payload::Posts(posts) => posts.iter().map(|post| shown(&Payload::Post(post.clone()))).collect::<Vec<_>>().join("\n"),
         Payload::Mail(mail) => format!("{:?}\n{}", mail.envelope, String::from_utf8(mail.letter.clone()).unwrap().replace('\r', "")),
         Payload::Post(post) => {
             let headers: String = post.headers.iter().map(|(name, value)| format!("{name}: {}\n", value.expose())).collect();
@@ -393,6 +395,43 @@ fn where_and_how_it_is_sent_is_as_documented() {
         _ => panic!(),
     };
     assert_eq!(chat(Kind::Trigger), chat(Kind::Resolve), "an incident is one thread");
+}
+
+/// Where a service would add a message to an alert that somebody has acknowledged, and wake nobody.
+#[test]
+fn what_became_more_severe_is_an_alert_of_its_own_and_all_of_them_end() {
+    let keys_of = |channel: &ChannelSpec, kind: Kind, alerts: std::ops::RangeInclusive<usize>| -> Vec<String> {
+        let posts = match pack(channel, &Message { alerts, ..message(kind) }).unwrap() {
+            Payload::Post(post) => vec![post],
+            Payload::Posts(posts) => posts,
+            Payload::Nothing => Vec::new(),
+            Payload::Mail(_) => panic!(),
+        };
+        let key = |post: &Post| {
+            let body: Value = serde_json::from_slice(&post.body).unwrap();
+            let keys = ["dedup_key", "alias", "deduplication_key", "alert_uid", "entity_id"];
+            let of_path = || post.url.expose().split('/').find(|part| part.starts_with("01976a3b")).unwrap().to_owned();
+            keys.iter().find_map(|key| body[*key].as_str()).map_or_else(of_path, str::to_owned)
+        };
+        posts.iter().map(key).collect()
+    };
+    let incident = message(Kind::Trigger).incident;
+    let numbered = |number: usize| format!("{incident}.{number}");
+    for service in ["pagerduty", "jira", "incident_io", "grafana_oncall", "splunk_oncall"] {
+        let channels = channels();
+        let channel = channels.iter().find(|channel| channel.service() == service).unwrap();
+        for kind in [Kind::Trigger, Kind::Update, Kind::Reminder, Kind::Escalation] {
+            assert_eq!(keys_of(channel, kind, 0..=0), [incident.clone()], "{service} {kind}");
+            assert_eq!(keys_of(channel, kind, 0..=2), [numbered(2)], "{service} {kind}");
+        }
+        assert_eq!(keys_of(channel, Kind::Resolve, 0..=2), [incident.clone(), numbered(1), numbered(2)], "{service}");
+        assert_eq!(keys_of(channel, Kind::Resolve, 1..=1), [numbered(1)], "{service}");
+        let acknowledged = keys_of(channel, Kind::Acknowledge, 0..=1);
+        assert!(acknowledged.is_empty() || acknowledged == [incident.clone(), numbered(1)], "{service}: {acknowledged:?}");
+    }
+    for (key, expected) in [("a-b", ("a-b", 0)), ("a-b.2", ("a-b", 2)), ("a.b", ("a.b", 0)), ("", ("", 0))] {
+        assert_eq!(of_alert_key(key), expected);
+    }
 }
 
 #[test]

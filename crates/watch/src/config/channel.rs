@@ -192,6 +192,7 @@ fn example(kind: MessageKind, known: Known) -> Value {
         id: "1".into(),
         kind,
         incident: "1".into(),
+        alerts: 0..=0,
         subject: "shop".into(),
         class: Class::Availability,
         severity: Severity::Page,

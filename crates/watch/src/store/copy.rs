@@ -269,7 +269,7 @@ impl Store {
                 (
                     EVENT,
                     format!(
-                        "kind IN ('unconfirmed', 'raised', 'changed', 'joined') AND (incident IN (SELECT incident.id FROM incident WHERE {open}) \
+                        "kind IN ('unconfirmed', 'raised', 'worse', 'changed', 'joined') AND (incident IN (SELECT incident.id FROM incident WHERE {open}) \
                          OR incident IN (SELECT incident FROM outbox WHERE delivered IS NULL))"
                     ),
                 ),

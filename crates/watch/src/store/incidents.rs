@@ -24,7 +24,7 @@ use crate::state::{Effect, TargetState};
 pub use group::end_empty_groups;
 pub use silent_region::sweep_regions;
 use sqlx::any::AnyRow;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{Any, AnyPool, Row as _, Transaction};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -140,6 +140,8 @@ const WITHHELD: &str = "withheld";
 /// anew, and escalation counts from what is told of it then.
 const RAISED: &str = "raised";
 
+/// The event of one that is more severe than people knew, who have yet to acknowledge it, and of which escalation goes on.
+const WORSE: &str = "worse";
 /// The event of an incident that is something else now, and of a storm that has grown.
 const CHANGED: &str = "changed";
 /// The event of a group that has a part more.
@@ -358,7 +360,7 @@ impl<'a> IncidentContext<'a> {
         let statement = "UPDATE incident SET acknowledged = NULL, acknowledged_by = NULL WHERE id = $1 AND acknowledged IS NOT NULL";
         let was_acknowledged = sqlx::query(statement).bind(incident).execute(&mut **transaction).await?.rows_affected() > 0;
         let again = if was_acknowledged { ": it has to be acknowledged again" } else { "" };
-        let kind = if was_acknowledged || before == Severity::Notify { RAISED } else { CHANGED };
+        let kind = if was_acknowledged || before == Severity::Notify { RAISED } else { WORSE };
         self.note(transaction, incident, kind, &format!("from {before} to {severity}{again}")).await
     }
 
@@ -689,9 +691,16 @@ pub async fn acknowledge_as_seen(
 /// more. Whoever acknowledged what it was before has not acknowledged what it is. A storm that grows stays the same one.
 pub(super) async fn is_another_since(transaction: &mut Transaction<'_, Any>, incident: &str, seen: Moment) -> Result<bool, sqlx::Error> {
     let statement = "SELECT count(*) FROM incident_event JOIN incident ON incident.id = incident_event.incident \
-                     WHERE incident.id = $1 AND at >= $2 AND (kind IN ($3, $4) OR (kind = $5 AND class <> 'storm'))";
-    let query = sqlx::query_scalar::<_, i64>(statement).bind(incident).bind(seen.0).bind(RAISED).bind(JOINED).bind(CHANGED);
+                     WHERE incident.id = $1 AND at >= $2 AND (kind IN ($3, $4, $5) OR (kind = $6 AND class <> 'storm'))";
+    let query = sqlx::query_scalar::<_, i64>(statement).bind(incident).bind(seen.0).bind(RAISED).bind(WORSE).bind(JOINED).bind(CHANGED);
     Ok(query.fetch_one(&mut **transaction).await? > 0)
+}
+
+/// When an incident became more severe, each time, in this order.
+pub(super) async fn raised(pool: &AnyPool, incident: &str) -> Result<Vec<Moment>, sqlx::Error> {
+    let statement = "SELECT at FROM incident_event WHERE incident = $1 AND kind IN ($2, $3) ORDER BY at";
+    let found: Vec<i64> = sqlx::query_scalar(statement).bind(incident).bind(RAISED).bind(WORSE).fetch_all(pool).await?;
+    Ok(found.into_iter().map(Moment).collect())
 }
 
 /// The contract that a target has now is the one that it is to have. A database in memory that does not know the target leaves that to

@@ -5,9 +5,9 @@
 //! messages of their own: they keep an alert alive where it is forgotten otherwise, and never count as waiting. Nor does what is left of a
 //! mail for single `recipients`: others have it, and nothing waits for it.
 
-use super::incidents::note;
+use super::incidents::{note, raised};
 use super::read::{self, IncidentRow};
-use super::{Store, ids};
+use super::{Store, StoreFailure, ids};
 use crate::channel::Kind;
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, millis, span};
@@ -27,6 +27,8 @@ const RECIPIENTS_REST: Duration = Duration::from_secs(2);
 pub(crate) struct LeasedDelivery {
     pub(crate) id: String,
     pub(crate) incident: IncidentRow,
+    /// When the incident became more severe. It may be even more severe by now than this says, and never less.
+    pub(crate) raised: Vec<Moment>,
     pub(crate) kind: Kind,
     /// It goes on after it was delivered.
     pub(crate) repeats: bool,
@@ -186,8 +188,11 @@ impl Store {
         let rows = query.fetch_all(&self.writer).await?;
         let mut leased = Vec::with_capacity(rows.len());
         for row in &rows {
-            match read::incident(&self.pool, row.try_get("incident")?).await? {
-                Some(incident) => leased.push(leased_row(row, incident)?),
+            let id: String = row.try_get("incident")?;
+            // Before the incident: what it is may go out under the key of what it was, but not the other way round.
+            let raised = raised(&self.pool, &id).await?;
+            match read::incident(&self.pool, &id).await? {
+                Some(incident) => leased.push(leased_row(row, incident, raised)?),
                 // Nobody can be told of what nobody knows any more.
                 None => self.forget(&row.try_get::<String, _>("id")?, now).await?,
             }
@@ -279,6 +284,27 @@ impl Store {
         Ok(true)
     }
 
+    /// The first of the alerts of an incident that this channel may have been told: how often it had become more severe by then.
+    pub(crate) async fn first_alert(&self, row: &LeasedDelivery, channel: &str, destination: &str) -> Result<usize, sqlx::Error> {
+        if row.raised.is_empty() {
+            return Ok(0);
+        }
+        let statement = "SELECT MIN(created) FROM outbox WHERE incident = $1 AND (delivered_by = $2 OR destination = $3) \
+                         AND kind IN ('trigger', 'update', 'escalation', 'reminder') \
+                         AND NOT EXISTS (SELECT 1 FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' AND text = $2)";
+        let query = sqlx::query_scalar(statement).bind(&row.incident.id).bind(channel).bind(destination);
+        let first: Option<i64> = query.fetch_one(&self.pool).await?;
+        Ok(first.map_or(0, |first| row.raised.iter().filter(|at| at.0 <= first).count()))
+    }
+
+    /// When an incident became more severe, each time, in this order.
+    ///
+    /// # Errors
+    /// The database does not respond.
+    pub(crate) async fn raised(&self, incident: &str) -> Result<Vec<Moment>, StoreFailure> {
+        Ok(raised(&self.pool, incident).await?)
+    }
+
     /// It was not taken, and is tried again on this route. `event` is for the history of the incident. False as above.
     pub(crate) async fn mark_failed(
         &self,
@@ -363,12 +389,25 @@ impl Store {
         Ok(true)
     }
 
-    /// All channels of the other ends of its incident: they are told anyway.
-    pub(crate) async fn other_ends(&self, row: &LeasedDelivery) -> Result<Vec<String>, sqlx::Error> {
+    /// Gives an end whose channel is gone those of these channels that no other end of its incident has, and gives its route. Nothing if they
+    /// are all told anyway. Whoever does the same for another end of the incident, in whichever process, waits for it: no two get the same one.
+    pub(crate) async fn reroute_end(&self, row: &LeasedDelivery, routed: &[String]) -> Result<Option<Vec<String>>, sqlx::Error> {
+        let mut transaction = self.begin().await?;
+        let locked = format!("SELECT id FROM incident WHERE id = $1 {}", self.dialect.lock());
+        sqlx::query(sqlx::AssertSqlSafe(locked)).bind(&row.incident.id).fetch_optional(&mut *transaction).await?;
         let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'resolve' AND id <> $2";
-        let rows = sqlx::query(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&self.pool).await?;
-        let routes = rows.iter().map(|row| row.try_get::<String, _>("route")).collect::<Result<Vec<_>, _>>()?;
-        Ok(routes.iter().flat_map(|route| serde_json::from_str::<Vec<String>>(route).unwrap_or_default()).collect())
+        let others: Vec<String> = sqlx::query_scalar(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&mut *transaction).await?;
+        let told: Vec<String> = others.iter().flat_map(|route| serde_json::from_str::<Vec<String>>(route).unwrap_or_default()).collect();
+        let new: Vec<&String> = routed.iter().filter(|channel| !told.contains(channel) && !row.route.contains(channel)).collect();
+        if new.is_empty() && routed.iter().any(|channel| told.contains(channel)) {
+            return Ok(None);
+        }
+        let route: Vec<String> = row.route.iter().chain(new).cloned().collect();
+        let statement = "UPDATE outbox SET route = $1 WHERE id = $2 AND epoch = $3";
+        let query = sqlx::query(statement).bind(serde_json::to_string(&route).expect("names are text")).bind(&row.id).bind(row.epoch);
+        query.execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(Some(route))
     }
 
     /// What was to be told meanwhile is not told after the end.
@@ -574,11 +613,12 @@ fn first_of_route(row: &AnyRow) -> Result<String, sqlx::Error> {
     Ok(route.into_iter().next().unwrap_or_default())
 }
 
-fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<LeasedDelivery, sqlx::Error> {
+fn leased_row(row: &AnyRow, incident: IncidentRow, raised: Vec<Moment>) -> Result<LeasedDelivery, sqlx::Error> {
     let kind: String = row.try_get("kind")?;
     Ok(LeasedDelivery {
         id: row.try_get("id")?,
         incident,
+        raised,
         repeats: kind == REPEAT,
         kind: Kind::of_word(&kind).unwrap_or(Kind::Trigger),
         route: serde_json::from_str(&row.try_get::<String, _>("route")?).unwrap_or_default(),

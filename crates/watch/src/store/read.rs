@@ -218,12 +218,14 @@ impl Store {
         Ok(oldest.map(|oldest| now.since(oldest)).filter(|waited| *waited > OVERDUE))
     }
 
-    /// Since when the oldest page waits that nobody has taken. Ends and reminders are none: somebody was told.
+    /// Since when the oldest page waits that nobody has taken. Ends and reminders are none: somebody was told. One that is to be sent later,
+    /// when the hours of its route begin or others of its group have had their time, waits from then on.
     ///
     /// # Errors
     /// The database does not respond.
     pub async fn oldest_unsent_page(&self) -> Result<Option<Moment>, StoreFailure> {
-        let statement = "SELECT min(outbox.created) FROM outbox JOIN incident ON incident.id = outbox.incident \
+        let statement = "SELECT min(CASE WHEN outbox.due > outbox.created AND outbox.hop = 0 AND outbox.attempts = 0 \
+             AND outbox.tried_since IS NULL THEN outbox.due ELSE outbox.created END) FROM outbox JOIN incident ON incident.id = outbox.incident \
              WHERE outbox.delivered IS NULL AND outbox.recipients IS NULL AND outbox.kind IN ('trigger', 'update', 'escalation') \
              AND incident.severity <> 'notify'";
         let oldest: Option<i64> = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;

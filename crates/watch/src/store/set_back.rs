@@ -54,7 +54,7 @@ impl Store {
             "UPDATE outbox SET due = $1 WHERE due > $1 AND (delivered IS NULL OR kind = 'repeat')",
             "UPDATE outbox SET created = $1 WHERE created > $1",
             // What is told of it, and acknowledged, from now on is later than that.
-            "UPDATE incident_event SET at = $1 - 1 WHERE kind IN ('raised', 'changed', 'joined') AND at > $1",
+            "UPDATE incident_event SET at = $1 - 1 WHERE kind IN ('raised', 'worse', 'changed', 'joined') AND at > $1",
             "UPDATE incident SET acknowledged = $1 WHERE acknowledged > $1 AND resolved IS NULL",
             "UPDATE outbox SET tried_since = $1 WHERE tried_since > $1",
             "UPDATE outbox SET delivered = $1 WHERE delivered > $1",

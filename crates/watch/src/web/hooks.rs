@@ -3,7 +3,7 @@
 
 use super::decisions::{Decision, HAS_CHANGED};
 use super::{Peer, State};
-use crate::channel::ACKNOWLEDGE;
+use crate::channel::{ACKNOWLEDGE, of_alert_key};
 use crate::config::{ChannelSpec, Secret};
 use crate::moment::{DAY, Moment};
 use crate::store::StoreFailure;
@@ -36,6 +36,8 @@ struct Call {
 #[derive(Debug, PartialEq, Eq)]
 struct Acknowledgement {
     incident: String,
+    /// How often it had become more severe when what they acknowledge was sent, if that is known.
+    alert: Option<usize>,
     who: String,
     /// As of when they knew what it was.
     seen: Option<Moment>,
@@ -86,7 +88,7 @@ pub(super) async fn take(
 }
 
 async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Result<Response, StoreFailure> {
-    let Some(Acknowledgement { incident, who, seen }) = &call.acknowledges else { return Ok("nothing to do\n".into_response()) };
+    let Some(Acknowledgement { incident, alert, who, seen }) = &call.acknowledges else { return Ok("nothing to do\n".into_response()) };
     let Some(row) = state.incident(incident).await? else {
         // Another monitor may have this channel, too.
         return Ok("no such incident\n".into_response());
@@ -95,7 +97,15 @@ async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Re
     if !state.decide(Decision::TakeCall { id: &id }).await?.is_done {
         return Ok((StatusCode::CONFLICT, "already received\n").into_response());
     }
-    let done = acknowledge(state, call.via, &row.id, who, *seen, now).await;
+    let done = async {
+        // What it became since has an alert of its own.
+        let became = match alert {
+            Some(alert) => state.raised(&row.id).await?.get(*alert).copied(),
+            None => None,
+        };
+        acknowledge(state, call.via, &row.id, who, seen.iter().copied().chain(became).min(), now).await
+    };
+    let done = done.await;
     if done.is_err() {
         // If that fails as well, somebody has to acknowledge again.
         let _ = state.decide(Decision::GiveBackCall { id: &id }).await;
@@ -153,10 +163,10 @@ fn of_pagerduty(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) 
     let agent = &event["agent"];
     let is_person = agent["type"].as_str() == Some("user_reference");
     let does = matches!(kind, "incident.acknowledged" | "incident.resolved") && is_person;
-    let acknowledges = event["data"]["incident_key"].as_str().filter(|_| does).map(|incident| Acknowledgement {
-        incident: incident.to_owned(),
-        who: name(agent["summary"].as_str().or_else(|| agent["id"].as_str())),
-        seen,
+    let acknowledges = event["data"]["incident_key"].as_str().filter(|_| does).map(|key| {
+        let (incident, alert) = of_alert_key(key);
+        let who = name(agent["summary"].as_str().or_else(|| agent["id"].as_str()));
+        Acknowledgement { incident: incident.to_owned(), alert: Some(alert), who, seen }
     });
     Ok(Call { id: id.to_owned(), via: "pagerduty", acknowledges })
 }
@@ -187,7 +197,7 @@ fn of_slack(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> R
             None => (pressed, taken_at(payload["message"]["ts"].as_str().or_else(|| payload["container"]["message_ts"].as_str()))),
         };
         let who = name(["name", "username", "id"].into_iter().find_map(|key| user[key].as_str()));
-        Acknowledgement { incident: incident.to_owned(), who, seen: seen.map(|seen| seen.min(now)) }
+        Acknowledgement { incident: incident.to_owned(), alert: None, who, seen: seen.map(|seen| seen.min(now)) }
     });
     Ok(Call { id: hex.to_ascii_lowercase(), via: "slack", acknowledges })
 }

@@ -83,6 +83,11 @@ impl State {
         again.into_iter().find(|again| again.subject == subject && again.class == class).map_or(found, |again| Ok(Some(again)))
     }
 
+    /// When an incident became more severe, each time, in this order.
+    pub(super) async fn raised(&self, incident: &str) -> Result<Vec<Moment>, StoreFailure> {
+        self.knowing(incident).await?.raised(incident).await
+    }
+
     /// What is shown beside other things; nothing of it while it cannot be read and a database in memory stands in.
     pub(super) fn if_readable<T: Default>(&self, found: Result<T, StoreFailure>) -> Result<T, StoreFailure> {
         match found {

@@ -164,7 +164,11 @@ fn unanswered(why: &str) -> String {
 }
 
 async fn ailment(state: &State) -> Option<String> {
-    if let Some(trouble) = state.worker_health.report().trouble {
+    let report = state.worker_health.report();
+    if let Some(why) = report.neglect().filter(|_| report.trouble.is_none()) {
+        return Some(super::shown::plain(&why));
+    }
+    if let Some(trouble) = report.trouble {
         return Some(format!("results cannot be written: {}", super::shown::plain(&trouble.why)));
     }
     let targets = match state.store.freshness().await {
@@ -179,8 +183,7 @@ async fn ailment(state: &State) -> Option<String> {
             Err(failure) => return Some(unanswered(&failure.to_string())),
         }
     }
-    let shortest = targets.iter().map(|target| target.every).min()?;
-    let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
+    // Whatever is monitored now, or nothing.
     match state.store.overdue_page(state.now()).await {
         Ok(None) => {}
         Ok(Some(waited)) => return Some(format!("no channel accepted the alert for {}", super::shown::span(waited))),
@@ -189,6 +192,8 @@ async fn ailment(state: &State) -> Option<String> {
     if let Some(why) = &*state.inner.unread.lock().unwrap_or_else(PoisonError::into_inner) {
         return Some(unanswered(why));
     }
+    let shortest = targets.iter().map(|target| target.every).min()?;
+    let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
     // What is inconclusive says nothing about a target, but it was written.
     let silence = state.inner.news.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
     (silence > patience).then(|| format!("no result has been written for {}", super::shown::span(silence)))

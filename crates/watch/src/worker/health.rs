@@ -4,6 +4,7 @@ use crate::latency::Latency;
 use crate::moment::Moment;
 use crate::schedule::{Grid, Turn};
 use crate::store::{Committed, Store, StoreFailure};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,6 +12,11 @@ use tokio::time::Instant;
 
 /// A database that has not answered for so long takes nothing: others are told before it says so itself.
 pub(crate) const LONGEST_ANSWER: Duration = Duration::from_secs(3);
+
+/// What goes on beside the probes may fail for so long: what was locked by somebody else, or is done by another process, is no trouble.
+const LONGEST_NEGLECT: Duration = Duration::from_secs(60);
+/// It may take so long: what is old is deleted once an hour, and that may be much.
+const LONGEST_UPKEEP: Duration = Duration::from_secs(300);
 
 /// Clones share what they know.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +58,18 @@ pub struct HealthReport {
     pub trouble: Option<Trouble>,
     /// Since when turns are waited for, and results to be written.
     asked: [Option<Instant>; 2],
+    /// What goes on beside the probes, by what it is for: since when it was not done, and why, if it has failed.
+    undone: BTreeMap<&'static str, (Instant, Option<String>)>,
+}
+
+impl HealthReport {
+    /// What goes on beside the probes and was not done for a while, and why. Nobody would miss it: results come in, and what is sent is taken.
+    pub fn neglect(&self) -> Option<String> {
+        self.undone.iter().find_map(|(what, (since, why))| match why {
+            Some(why) => (since.elapsed() > LONGEST_NEGLECT).then(|| format!("{what} fails: {why}")),
+            None => (since.elapsed() > LONGEST_UPKEEP).then(|| format!("{what} does not end")),
+        })
+    }
 }
 
 /// What the database did not do.
@@ -137,6 +155,20 @@ impl WorkerHealth {
         report.trouble = Some(Trouble::of(failure, task));
     }
 
+    /// What goes on beside the probes is done now.
+    pub(crate) fn upkeep(&self, what: &'static str) {
+        self.lock().undone.entry(what).or_insert_with(|| (Instant::now(), None));
+    }
+
+    /// It was done, or failed.
+    pub(crate) fn upkept(&self, what: &'static str, failure: Option<&StoreFailure>) {
+        let mut report = self.lock();
+        match failure {
+            Some(failure) => report.undone.entry(what).or_insert_with(|| (Instant::now(), None)).1 = Some(failure.to_string()),
+            None => drop(report.undone.remove(what)),
+        }
+    }
+
     /// Somebody is there who stands in for the database when it takes nothing.
     pub(crate) fn attend(&self) {
         self.lock().has_standby = true;
@@ -200,6 +232,7 @@ impl WorkerHealth {
         report.is_summoned = false;
         report.stand_in = None;
         report.trouble = None;
+        report.undone.clear();
     }
 
     /// `due` is what waited, `taken` what is probed in its place.
@@ -248,5 +281,36 @@ mod tests {
         assert!(worker_health.report().trouble.is_some());
         worker_health.committed(&Committed::default(), Moment(3));
         assert_eq!(worker_health.report().trouble, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_beside_the_probes_is_told_while_results_come_in() {
+        let worker_health = WorkerHealth::default();
+        let fails = |what: &'static str| {
+            worker_health.upkeep(what);
+            worker_health.upkept(what, Some(&StoreFailure::Displaced));
+        };
+        fails("tidying");
+        tokio::time::advance(LONGEST_NEGLECT).await;
+        worker_health.committed(&Committed::default(), Moment(1));
+        assert_eq!(worker_health.report().neglect(), None);
+        // It is the same trouble, however often it comes.
+        fails("tidying");
+        fails("counting");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        let told = worker_health.report();
+        assert_eq!(told.neglect().as_deref(), Some("tidying fails: the file of the database was removed or replaced"));
+        // It is no reason for anybody to stand in for the database.
+        assert_eq!(told.trouble, None);
+        for done in ["tidying", "counting"] {
+            worker_health.upkept(done, None);
+        }
+        assert_eq!(worker_health.report().neglect(), None);
+        // Somebody holds a lock for ever.
+        worker_health.upkeep("tidying");
+        tokio::time::advance(LONGEST_UPKEEP).await;
+        assert_eq!(worker_health.report().neglect(), None);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(worker_health.report().neglect().as_deref(), Some("tidying does not end"));
     }
 }

@@ -139,7 +139,8 @@ fn of_hook(body: &Value) -> Page {
 fn of_duty(body: &Value) -> Page {
     Page {
         kind: text(body, "/event_action"),
-        incident: text(body, "/dedup_key"),
+        // Behind a dot, how often it became more severe.
+        incident: text(body, "/dedup_key").split('.').next().unwrap_or_default().to_owned(),
         class: text(body, "/payload/class"),
         target: text(body, "/payload/source"),
         ..Page::default()

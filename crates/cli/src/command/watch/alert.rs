@@ -118,6 +118,7 @@ fn message(config: &Config, channel: &str, kind: Kind, since: Moment, now: Momen
         id: format!("{key}-{kind}"),
         kind,
         incident: key,
+        alerts: 0..=0,
         subject: "a test".into(),
         class: Class::Availability,
         severity: Severity::Page,

@@ -254,7 +254,7 @@ impl Services {
         let probing = self.monitor.run(role, &self.clock, stopped());
         let standing_by = async {
             if role == Role::Serve {
-                let standby = Standby::new(self.monitor.clone(), self.delivery_client.clone());
+                let standby = Standby::new(self.monitor.clone(), self.delivery_client.clone()).after(&self.notifier);
                 standby.run(&self.clock, |news| self.tell_of_standby(&news), stopped()).await;
             }
         };
@@ -512,6 +512,7 @@ impl Services {
     async fn complain(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         let mut trouble: Option<Trouble> = None;
+        let mut neglected: Option<String> = None;
         let mut of_others = self.monitor.targets_of_others();
         let mut unreadable = self.monitor.unreadable_targets();
         of_others.mark_changed();
@@ -540,7 +541,16 @@ impl Services {
                     self.log.say(Level::Error, "targets-unreadable", &[("targets", &targets), ("why", why), ("hint", hint)]);
                 }
             }
-            let now = self.monitor.worker_health.report().trouble;
+            let report = self.monitor.worker_health.report();
+            let now_neglected = report.neglect().filter(|_| report.trouble.is_none());
+            if now_neglected != neglected {
+                match &now_neglected {
+                    Some(why) => self.log.say(Level::Error, "upkeep", &[("why", why)]),
+                    None => self.log.say(Level::Info, "upkeep-works-again", &[]),
+                }
+                neglected = now_neglected;
+            }
+            let now = report.trouble;
             if now != trouble {
                 match &now {
                     Some(Trouble { why, hint, .. }) => {

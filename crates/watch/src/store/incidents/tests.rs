@@ -668,6 +668,18 @@ async fn what_becomes_a_page_after_somebody_acknowledged_it_is_to_be_acknowledge
     assert_eq!(world.texts("SELECT acknowledged_by FROM incident").await, ["bob"]);
 }
 
+/// Somebody may have acknowledged it where nobody tells us.
+#[tokio::test]
+async fn each_time_that_it_becomes_more_severe_is_written_down() {
+    let before = contract(&[("buy", "Buys."), ("sell", "Sells.")]);
+    let changes = [before, contract(&[("buy", "Buys.")]), contract(&[("buy", "Buys gold.")])];
+    let world = after_changes(&changes).await;
+    assert_eq!(world.texts("SELECT severity FROM incident").await, ["security"]);
+    assert_eq!(world.texts("SELECT text FROM incident_event WHERE kind = 'worse'").await, ["from page to security"]);
+    let id = world.texts("SELECT id FROM incident").await.remove(0);
+    assert_eq!(world.store.raised(&id).await.unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn what_becomes_a_page_before_its_first_message_was_sent_is_escalated_from_then_on() {
     let mut world = World::new(&[("shop", "a:1")]).await;
