@@ -113,11 +113,14 @@ impl Page {
         self.ask("Input.insertText", json!({ "text": text }));
     }
 
-    /// A click of the mouse in the middle of the first element that a selector finds.
+    /// A click of the mouse in the middle of the first element that a selector finds, once that stays where it is, and nothing covers it.
     pub(crate) fn click(&mut self, selector: &str) {
         let middle = format!(
-            "(() => {{ const found = document.querySelector({selector:?}); found.scrollIntoView({{ block: 'center' }}); \
-             const box = found.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+            "new Promise((done) => {{ const until = performance.now() + 2000; let before = ''; const look = () => {{ \
+             const found = document.querySelector({selector:?}); found.scrollIntoView({{ block: 'center' }}); \
+             const box = found.getBoundingClientRect(); const at = [box.x + box.width / 2, box.y + box.height / 2]; \
+             const rests = before === at.join() && found.contains(document.elementFromPoint(...at)); before = at.join(); \
+             if (rests || performance.now() > until) done(at); else setTimeout(look, 20); }}; look(); }})"
         );
         let at = self.evaluate(&middle);
         for kind in ["mousePressed", "mouseReleased"] {

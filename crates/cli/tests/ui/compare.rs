@@ -42,6 +42,7 @@ fn changes(page: &mut Page) -> Value {
 fn two_servers_are_compared_as_the_command_line_does() {
     let (inspector, mut page) = opened();
     click(&mut page, "search");
+    wait_for(&mut page, "document.activeElement?.closest('[data-testid=palette]')");
     page.type_text("compare contracts");
     page.press("Enter");
     wait_for(&mut page, "document.querySelector('[data-testid=compare-old]')?.value === '1'");
