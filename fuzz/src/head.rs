@@ -52,8 +52,8 @@ pub fn check(bytes: &[u8]) {
     world.replies.send(bytes.to_vec()).expect("the server lives");
     let network = Network::default();
     let asks = async {
-        let errand = HttpCall::connect(&world.url, &network).await?;
-        errand.send("POST", &[("content-type".to_owned(), "application/json".to_owned())], b"{}".to_vec()).await
+        let call = HttpCall::connect(&world.url, &network).await?;
+        call.send("POST", &[("content-type".to_owned(), "application/json".to_owned())], b"{}".to_vec()).await
     };
     let answered = world.runtime.block_on(async { tokio::time::timeout(PATIENCE, asks).await });
     match answered.expect("a response that has ended, ends") {

@@ -12,7 +12,7 @@ pub const LEFT_OUT: &str = "left-out";
 /// Begins the ids of requests that are posted as they stand: only their HTTP response is waited for.
 pub const POSTED: &str = "http ";
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
-const PARALLEL_TOKEN: &str = "mcproof-flock-";
+const PARALLEL_TOKEN: &str = "mcproof-parallel-";
 /// Ends it, with what a server that knows only small letters, or only ASCII, does not give back as it came.
 const PARALLEL_TOKEN_END: &str = "-Größe";
 /// The first of these tokens that are numbers. All are below 2^31, and nothing else has them.
@@ -257,9 +257,11 @@ mod tests {
         let check = |token: Value, number: Option<usize>| {
             assert_eq!((parallel_number(&token), is_parallel_token(&token)), (number, false), "{token}");
         };
-        check(json!("mcproof-flock-7"), Some(7));
-        check(json!("mcproof-flock-07-Größe"), Some(7));
-        for other in ["mcproof-flock-7-größe", "mcproof-flock-7-Gr??e", "mcproof-flock-", "mcproof-flock-+7", "mine", "1460000007"] {
+        check(json!("mcproof-parallel-7"), Some(7));
+        check(json!("mcproof-parallel-07-Größe"), Some(7));
+        for other in
+            ["mcproof-parallel-7-größe", "mcproof-parallel-7-Gr??e", "mcproof-parallel-", "mcproof-parallel-+7", "mine", "1460000007"]
+        {
             check(json!(other), None);
         }
         for other in [json!(0), json!(7), json!(-7), json!(1_459_999_999), json!(1_560_000_000), json!(1.5), Value::Null] {

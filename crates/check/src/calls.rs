@@ -511,7 +511,7 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> Called<
     let written = explorer.request_in_parallel(&once, long, Instant::now() + 2 * long).await;
     let (waited_for, in_short) = unanswered(&writers, &written).into_iter().partition(|(_, took)| *took >= long);
     record_unanswered(explorer, &names(waited_for));
-    record_untold(explorer, &names(in_short));
+    record_unfinished(explorer, &names(in_short));
     let mut calls: Vec<ParallelRequest> = readers.iter().map(correct).collect();
     for tool in tools {
         let missing = arguments::missing(tool.schema(), &tool.arguments);
@@ -533,11 +533,11 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> Called<
     }
     let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
     let read = explorer.request_in_parallel(&calls, patience, time_for_calls(explorer.check_options)).await;
-    let (sent, mut untold): (Vec<_>, Vec<_>) = unanswered(&readers, &read).into_iter().partition(|(_, took)| !took.is_zero());
+    let (sent, mut unfinished): (Vec<_>, Vec<_>) = unanswered(&readers, &read).into_iter().partition(|(_, took)| !took.is_zero());
     let mut silent: Vec<&Callable> = sent.into_iter().map(|(tool, _)| tool).collect();
-    untold.extend(silent.split_off(MOST_WAITED_FOR.min(silent.len())).into_iter().map(|tool| (tool, patience)));
+    unfinished.extend(silent.split_off(MOST_WAITED_FOR.min(silent.len())).into_iter().map(|tool| (tool, patience)));
     wait_for(explorer, silent).await;
-    record_untold(explorer, &names(untold));
+    record_unfinished(explorer, &names(unfinished));
     let outcomes = || readers.iter().zip(&read).chain(writers.iter().zip(&written)).map(|(tool, outcome)| (*tool, outcome));
     let slow = outcomes().filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > CANCELABLE);
     let mut slow: Vec<_> = slow.map(|(tool, outcome)| (outcome.took, tool)).collect();
@@ -630,7 +630,7 @@ fn record_unanswered(explorer: &mut Explorer<'_>, names: &[String]) {
 }
 
 /// Tools that had less, or were not called at all: nothing is known of them.
-fn record_untold(explorer: &mut Explorer<'_>, names: &[String]) {
+fn record_unfinished(explorer: &mut Explorer<'_>, names: &[String]) {
     if !explorer.is_over() && !names.is_empty() {
         explorer.record_observation(EXPLORED_IN_PART, &format!("the time for calls was up before {} responded", named(names)));
     }

@@ -425,7 +425,7 @@ async fn a_proxy_that_refuses_is_named() {
 }
 
 #[tokio::test]
-async fn an_errand_goes_the_same_ways_and_says_nothing_before_it_is_sent() {
+async fn an_http_call_goes_the_same_ways_and_says_nothing_before_it_is_sent() {
     let authority = Authority::new("ours");
     for alpn in [BOTH, HTTP1] {
         let served = Serving { alpn, ..Serving::new(authority.issue(&["localhost"], |_| {})) }.start().await;

@@ -28,7 +28,7 @@ pub fn line(report: &ProbeReport, style: &Style) -> String {
 }
 
 /// An attempt that failed and is not the last one.
-pub fn setback(report: &ProbeReport, attempt: u32, delay: Duration) -> String {
+pub fn failed_attempt(report: &ProbeReport, attempt: u32, delay: Duration) -> String {
     let why = report.cause().map(|cause| escape(&cause.message)).unwrap_or_default();
     format!("attempt {attempt}: {} after {} ms: {why}; again in {:.1} s\n", report.verdict, millis(report.duration), delay.as_secs_f64())
 }
@@ -84,7 +84,7 @@ mod tests {
     fn text_of_a_server_stays_on_its_line() {
         let mut broken = ProbeReport::new("s");
         broken.blame(Diagnostic::error("e", "it says \u{1b}[31m\nhealthy"), ProbeVerdict::Unhealthy);
-        let lines = [line(&broken, &Style::default()), setback(&broken, 2, Duration::from_millis(1500))];
+        let lines = [line(&broken, &Style::default()), failed_attempt(&broken, 2, Duration::from_millis(1500))];
         assert!(lines.iter().all(|line| line.lines().count() == 1 && !line.contains('\u{1b}')), "{lines:?}");
         assert!(lines[1].ends_with("; again in 1.5 s\n"));
     }

@@ -793,8 +793,8 @@ mod tests {
             assert!(format!("{judged:?}").starts_with(expected), "{params} {judged:?}");
         };
         check(r#"{"uri":"a"}"#, "Broken");
-        check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3"}}"#, "Pass");
-        check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3-Größe"}}"#, "Pass");
+        check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-parallel-3"}}"#, "Pass");
+        check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-parallel-3-Größe"}}"#, "Pass");
         check(r#"{"uri":"a","_meta":{"progressToken":1460000003}}"#, "Pass");
         check(r#"{"uri":"a","_meta":{"progressToken":3}}"#, "Broken");
         check(r#"{"uri":"a","_meta":{"progressToken":"mine"}}"#, "Broken");

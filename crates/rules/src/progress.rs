@@ -376,9 +376,9 @@ mod tests {
         check(r#""7""#, "7", Err("progress has the token 7, which no request provided"));
         // Of another conversation with the same process, and as it was sent.
         check(r#""a""#, "1460000003", Ok(()));
-        check(r#""a""#, r#""mcproof-flock-3-Größe""#, Ok(()));
-        let cut = r#"progress has the token "mcproof-flock-3-gr", which no request provided"#;
-        check(r#""mcproof-flock-3-Größe""#, r#""mcproof-flock-3-gr""#, Err(cut));
+        check(r#""a""#, r#""mcproof-parallel-3-Größe""#, Ok(()));
+        let cut = r#"progress has the token "mcproof-parallel-3-gr", which no request provided"#;
+        check(r#""mcproof-parallel-3-Größe""#, r#""mcproof-parallel-3-gr""#, Err(cut));
         let text = r#"progress has the token "1460000003", which no request provided"#;
         check("1460000003", r#""1460000003""#, Err(text));
     }

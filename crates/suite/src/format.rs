@@ -50,13 +50,13 @@ pub enum Shape {
     /// A number above 0, and 1 at most.
     Share,
     /// What keeps a response from coming, or a list of such words.
-    Mishaps,
+    RetryCauses,
     /// A number above 0 and below 100.
     Percentage,
     /// RFC 3339.
     Time,
     /// `true`, or what keeps a response from coming.
-    FlagOrMishaps,
+    FlagOrRetryCauses,
     /// `true`.
     Flag,
     /// `true` or a name.
@@ -122,8 +122,8 @@ impl Shape {
             Self::Share => "a number above 0, and 1 at most",
             Self::Percentage => "a percentage such as 99.9",
             Self::Time => "a time such as 2027-01-31T02:00:00Z",
-            Self::Mishaps => return format!("one of {}, or a list of them", listed(RetryCause::ALL.map(RetryCause::word))),
-            Self::FlagOrMishaps => return format!("`true`, or one or more of {}", listed(RetryCause::ALL.map(RetryCause::word))),
+            Self::RetryCauses => return format!("one of {}, or a list of them", listed(RetryCause::ALL.map(RetryCause::word))),
+            Self::FlagOrRetryCauses => return format!("`true`, or one or more of {}", listed(RetryCause::ALL.map(RetryCause::word))),
             Self::Flag => "`true`",
             Self::Name => "`true` or a name",
             Self::Nothing => "nothing or `true`",

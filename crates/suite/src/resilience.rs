@@ -42,10 +42,10 @@ pub static RETRY: Object<Retry> = Object {
         Key {
             name: "on",
             doc: "what is retried: `timeout`, `reset` (the connection or the response broke off), `5xx`, `429`, `breaker`; the first three if it is left out",
-            shape: Shape::Mishaps,
+            shape: Shape::RetryCauses,
             presence: Presence::Optional,
             read: |reader, node, draft| {
-                draft.on = read_mishaps(reader, node)?;
+                draft.on = read_retry_causes(reader, node)?;
                 Ok(())
             },
         },
@@ -120,21 +120,21 @@ pub(crate) fn read_breaker(reader: &mut Reader<'_>, node: &Node) -> Result<Break
 pub(crate) fn read_no_answer(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<RetryCause>, Fault> {
     match node.kind {
         Kind::Bool(true) => Ok(RetryCause::ALL.to_vec()),
-        _ => read_mishaps(reader, node),
+        _ => read_retry_causes(reader, node),
     }
 }
 
-fn read_mishaps(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<RetryCause>, Fault> {
+fn read_retry_causes(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<RetryCause>, Fault> {
     let nodes = match &node.kind {
         Kind::Seq(nodes) if !nodes.is_empty() => nodes.as_slice(),
         Kind::Text(_) | Kind::Number(_) => std::slice::from_ref(node),
         Kind::Broken => return Err(Fault::Reported),
         _ => return Err(Fault::Shape),
     };
-    let mut mishaps = Vec::new();
+    let mut retry_causes = Vec::new();
     for node in nodes {
         let word = reader.text(node)?;
-        let Some(mishap) = RetryCause::ALL.into_iter().find(|mishap| mishap.word() == word) else {
+        let Some(retry_cause) = RetryCause::ALL.into_iter().find(|retry_cause| retry_cause.word() == word) else {
             let diagnostic = Diagnostic::error("unknown-cause", format!("`{word}` is not a known cause of a missing response"));
             let hint = match did_you_mean(&word, RetryCause::ALL.map(RetryCause::word)) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -143,9 +143,9 @@ fn read_mishaps(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<RetryCause>,
             reader.report(diagnostic.hint(hint), node.span);
             return Err(Fault::Reported);
         };
-        mishaps.push(mishap);
+        retry_causes.push(retry_cause);
     }
-    Ok(mishaps)
+    Ok(retry_causes)
 }
 
 fn read_number(reader: &mut Reader<'_>, node: &Node) -> Result<u32, Fault> {

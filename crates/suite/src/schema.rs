@@ -103,8 +103,8 @@ impl Definitions {
             Shape::Size => json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string" }] }),
             Shape::Count => json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, variable()] }),
             Shape::Share => json!({ "anyOf": [{ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }, variable()] }),
-            Shape::Mishaps => json!({ "anyOf": [mishap(), { "type": "array", "minItems": 1, "items": mishap() }] }),
-            Shape::FlagOrMishaps => json!({ "anyOf": [{ "const": true }, self.shape(Shape::Mishaps)] }),
+            Shape::RetryCauses => json!({ "anyOf": [retry_cause(), { "type": "array", "minItems": 1, "items": retry_cause() }] }),
+            Shape::FlagOrRetryCauses => json!({ "anyOf": [{ "const": true }, self.shape(Shape::RetryCauses)] }),
             Shape::Number => json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, variable()] }),
             Shape::Rows => json!({ "type": "array", "items": { "type": "object" } }),
             Shape::WordOrWords(words) => {
@@ -168,8 +168,8 @@ fn short_steps() -> Vec<&'static str> {
 }
 
 /// YAML reads a plain 429 as a number.
-fn mishap() -> Value {
-    let mut words: Vec<Value> = RetryCause::ALL.iter().map(|mishap| json!(mishap.word())).collect();
+fn retry_cause() -> Value {
+    let mut words: Vec<Value> = RetryCause::ALL.iter().map(|retry_cause| json!(retry_cause.word())).collect();
     words.push(json!(429));
     json!({ "anyOf": [{ "enum": words }, variable()] })
 }

@@ -52,7 +52,7 @@ impl HeartbeatSender {
         if now < due && due <= now + heartbeat.every {
             return Ok((HeartbeatOutcome::Waited, Some(due)));
         }
-        let beat = match self.ailment(now).await? {
+        let beat = match self.problem(now).await? {
             Some(why) => HeartbeatOutcome::Silent(why),
             None => match self.delivery_client.fetch(&heartbeat.url).await {
                 Ok(_) => HeartbeatOutcome::Fetched,
@@ -65,7 +65,7 @@ impl HeartbeatSender {
     }
 
     /// Why nobody outside is to be told that all is well.
-    async fn ailment(&self, now: Moment) -> Result<Option<String>, StoreFailure> {
+    async fn problem(&self, now: Moment) -> Result<Option<String>, StoreFailure> {
         let report = self.worker_health.report();
         if let Some(trouble) = &report.trouble {
             return Ok(Some(format!("results cannot be written: {}", trouble.why)));

@@ -315,7 +315,7 @@ impl Prober {
         let asked = request_elsewhere(&url, &question, &prepared.options, tap, prepared.spec.timeout).await;
         report.duration = tap.elapsed();
         let (verdict, layer) = match asked {
-            Ok(answer) if answer.head.status == 200 => match health::ailment(&answer.body) {
+            Ok(answer) if answer.head.status == 200 => match health::problem(&answer.body) {
                 None => (Verdict::Up, None),
                 Some(HealthProblem { message, hint }) => {
                     report.blame(Diagnostic::error("monitor-unhealthy", message).hint(hint), ProbeVerdict::Unhealthy);

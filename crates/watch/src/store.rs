@@ -154,7 +154,7 @@ impl StoreFailure {
             Self::Database(error) => error,
             Self::Address(_) | Self::Newer(_) => return None,
         };
-        DatabaseProblem::of(error).map(|ailment| ailment.hint)
+        DatabaseProblem::of(error).map(|problem| problem.hint)
     }
 
     /// Whether a monitor may start without it: it cannot be reached, is locked or read-only, or its disk is full or fails, which ends while
@@ -236,7 +236,7 @@ impl DatabaseProblem {
 }
 
 fn prefix(error: &sqlx::Error) -> String {
-    DatabaseProblem::of(error).map(|ailment| format!("{}: ", ailment.name)).unwrap_or_default()
+    DatabaseProblem::of(error).map(|problem| format!("{}: ", problem.name)).unwrap_or_default()
 }
 
 impl Store {

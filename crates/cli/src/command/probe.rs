@@ -149,8 +149,8 @@ impl Arguments {
             return (probe(plan, &tap, settings::now()).await, tap);
         }
         let within = self.deadline.unwrap_or(DEADLINE);
-        persist(plan, within, fresh_tap, settings::now, |setback| {
-            output::talk(&lines::setback(setback.report, setback.attempt, setback.delay));
+        persist(plan, within, fresh_tap, settings::now, |failed_attempt| {
+            output::talk(&lines::failed_attempt(failed_attempt.report, failed_attempt.attempt, failed_attempt.delay));
         })
         .await
     }

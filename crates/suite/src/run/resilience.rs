@@ -32,7 +32,7 @@ pub(super) enum RequestError {
 /// A request after all its attempts.
 pub(super) struct RetriedRequest<T> {
     pub(super) outcome: Result<T, RequestError>,
-    pub(super) mishap: Option<RetryCause>,
+    pub(super) retry_cause: Option<RetryCause>,
     /// How long each attempt before the last one took.
     pub(super) earlier: Vec<Duration>,
     /// How long the last one took.
@@ -57,14 +57,14 @@ struct BreakerState {
     on_trial: bool,
 }
 
-/// Sends a request, and again as `retry` says. `mishap_in` finds what is wrong with a response that did come.
+/// Sends a request, and again as `retry` says. `retry_cause_in` finds what is wrong with a response that did come.
 pub(super) async fn persist<T, Asked: Future<Output = Result<T, RequestError>>>(
     open: &Open,
     (retry, breaker): Policy<'_>,
     tool: Option<&str>,
     deadline: Duration,
     request: impl Fn() -> Asked,
-    mishap_in: impl Fn(&T) -> Option<(RetryCause, Option<Duration>)>,
+    retry_cause_in: impl Fn(&T) -> Option<(RetryCause, Option<Duration>)>,
 ) -> RetriedRequest<T> {
     let retries = retry.map_or(0, |retry| retry.most);
     let mut delays = ExponentialBuilder::new()
@@ -74,7 +74,7 @@ pub(super) async fn persist<T, Asked: Future<Output = Result<T, RequestError>>>(
         .build();
     let mut persisted = RetriedRequest {
         outcome: Err(RequestError::Open { left: Duration::ZERO, failures: 0 }),
-        mishap: None,
+        retry_cause: None,
         earlier: Vec::new(),
         last: Duration::ZERO,
         given_up: None,
@@ -88,16 +88,16 @@ pub(super) async fn persist<T, Asked: Future<Output = Result<T, RequestError>>>(
             Err(refused) => Err(refused),
         };
         persisted.last = started.elapsed();
-        let mishap = match &persisted.outcome {
-            Ok(answer) => mishap_in(answer),
-            Err(setback) => setback.mishap(),
+        let retry_cause = match &persisted.outcome {
+            Ok(answer) => retry_cause_in(answer),
+            Err(request_error) => request_error.retry_cause(),
         };
         if let (Some(breaker), true) = (breaker, was_sent) {
-            open.guard.leave(breaker, mishap.is_none(), &open.tap);
+            open.guard.leave(breaker, retry_cause.is_none(), &open.tap);
         }
-        persisted.mishap = mishap.map(|(mishap, _)| mishap);
-        let (Some((mishap, retry_after)), Some(retry)) = (mishap, retry) else { return persisted };
-        if !retry.on.contains(&mishap) {
+        persisted.retry_cause = retry_cause.map(|(retry_cause, _)| retry_cause);
+        let (Some((retry_cause, retry_after)), Some(retry)) = (retry_cause, retry) else { return persisted };
+        if !retry.on.contains(&retry_cause) {
             return persisted;
         }
         if open.session.closed_because().is_some() {
@@ -118,7 +118,7 @@ pub(super) async fn persist<T, Asked: Future<Output = Result<T, RequestError>>>(
         let Some(delay) = delays.next() else { return persisted };
         let delay = delay.max(retry_after.unwrap_or_default());
         persisted.earlier.push(persisted.last);
-        let (number, word) = (persisted.earlier.len(), mishap.word());
+        let (number, word) = (persisted.earlier.len(), retry_cause.word());
         open.tap.note(format!("retry {number} of {retries} in {} ms: {word}", delay.as_millis()));
         sleep(delay).await;
     }
@@ -131,14 +131,14 @@ pub(super) fn faults_so_far(open: &Open) -> usize {
 
 /// Why there is no response, after all attempts and with what was done to it on the way.
 pub(super) async fn explain(
-    setback: RequestError,
+    request_error: RequestError,
     method: &str,
     open: &Open,
     attempts: usize,
     faults_before: usize,
     given_up: Option<String>,
 ) -> Diagnostic {
-    let mut diagnostic = match setback {
+    let mut diagnostic = match request_error {
         RequestError::Call(failure) => diagnosis::of_call_failure(&failure, method, &scene(open).await),
         RequestError::List(failure) => diagnosis::of_list_failure(&failure, method, &scene(open).await),
         RequestError::Open { left, failures } => {
@@ -169,14 +169,14 @@ pub(super) async fn explain(
 }
 
 /// What is wrong with a reply that carries an error and a status that says to come back later.
-pub(super) fn mishap_of(reply: &Reply) -> Option<(RetryCause, Option<Duration>)> {
+pub(super) fn retry_cause_of(reply: &Reply) -> Option<(RetryCause, Option<Duration>)> {
     let head = reply.http.as_ref().filter(|_| reply.answer.is_err())?;
     of_head(head)
 }
 
 impl RequestError {
     /// With the time after which the server wants to be asked again.
-    fn mishap(&self) -> Option<(RetryCause, Option<Duration>)> {
+    fn retry_cause(&self) -> Option<(RetryCause, Option<Duration>)> {
         let failure = match self {
             Self::Open { left, .. } => return Some((RetryCause::Breaker, Some(*left))),
             Self::Call(failure) | Self::List(ListFailure::Call(failure)) => failure,
@@ -197,13 +197,13 @@ impl RequestError {
 }
 
 fn of_head(head: &HttpHead) -> Option<(RetryCause, Option<Duration>)> {
-    let mishap = match head.status {
+    let retry_cause = match head.status {
         429 => RetryCause::TooMany,
         500.. => RetryCause::ServerError,
         _ => return None,
     };
     let after = head.header("retry-after").and_then(|seconds| seconds.trim().parse().ok());
-    Some((mishap, after.map(Duration::from_secs).map(|after| after.min(LONGEST_WAIT))))
+    Some((retry_cause, after.map(Duration::from_secs).map(|after| after.min(LONGEST_WAIT))))
 }
 
 /// The longest wait that a server may ask for.

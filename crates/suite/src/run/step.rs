@@ -236,7 +236,7 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
     let mut answer = match done.outcome {
         Ok(Some(answer)) => answer,
         Ok(None) => return attempt,
-        Err(_) if done.mishap.is_some_and(|mishap| judge::expects(step, mishap)) => return attempt,
+        Err(_) if done.retry_cause.is_some_and(|retry_cause| judge::expects(step, retry_cause)) => return attempt,
         Err(diagnostic) => {
             // What has a place knows it better.
             let place = diagnostic.place.clone().unwrap_or_else(|| step.place.clone());

@@ -154,11 +154,11 @@ pub(super) const FAILS: Key<StepDraft> = Key {
 pub(super) const NO_ANSWER: Key<StepDraft> = Key {
     name: "no_response",
     doc: "expects no response: `true`, or the cause (`timeout`, `reset`, `5xx`, `429`, `breaker`)",
-    shape: Shape::FlagOrMishaps,
+    shape: Shape::FlagOrRetryCauses,
     presence: Presence::Optional,
     read: |reader, node, draft| {
-        let mishaps = read_no_answer(reader, node)?;
-        draft.fail("no_response", ExpectedFailure::NoAnswer(mishaps), reader, node)
+        let retry_causes = read_no_answer(reader, node)?;
+        draft.fail("no_response", ExpectedFailure::NoAnswer(retry_causes), reader, node)
     },
 };
 

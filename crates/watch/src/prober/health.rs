@@ -68,7 +68,7 @@ const THERE: &str = "look at that monitor: it responds, and says that it is not 
 
 /// Why the body of a response says that its sender is not well, if it does. `/healthz` of a monitor of ours says `ok`; others say nothing, or
 /// that in JSON.
-pub(super) fn ailment(body: &[u8]) -> Option<HealthProblem> {
+pub(super) fn problem(body: &[u8]) -> Option<HealthProblem> {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();
     if is_page(text) {
@@ -149,7 +149,7 @@ mod tests {
             ("\u{feff} <!DOCTYPE html>\n<title>Sign in</title>", Some("the response is an HTML page, not the state of a monitor")),
             ("<!-- a page --><html lang=en>", Some("the response is an HTML page, not the state of a monitor")),
         ] {
-            assert_eq!(ailment(body.as_bytes()).map(|ailment| ailment.message).as_deref(), expected, "{body}");
+            assert_eq!(problem(body.as_bytes()).map(|problem| problem.message).as_deref(), expected, "{body}");
         }
     }
 }

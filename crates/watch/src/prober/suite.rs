@@ -28,7 +28,7 @@ impl Prober {
             let runtime = Builder::new_current_thread().enable_all().build();
             match runtime {
                 Ok(runtime) => runtime.block_on(prober.run_cases(&prepared, &path, &server, now)),
-                Err(error) => Some(untold(format!("cannot start a thread for the suite: {error}"))),
+                Err(error) => Some(not_run(format!("cannot start a thread for the suite: {error}"))),
             }
         });
         ran.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
@@ -44,7 +44,7 @@ impl Prober {
             Err(flaw) => match lock(&prepared.suite).clone() {
                 Some(last) => (last, Some(*flaw)),
                 None => {
-                    let (verdict, diagnostic) = untold(format!("{} was not run: {}", path.display(), flaw.message));
+                    let (verdict, diagnostic) = not_run(format!("{} was not run: {}", path.display(), flaw.message));
                     return Some((verdict, Diagnostic { hint: flaw.hint, ..diagnostic }));
                 }
             },
@@ -52,7 +52,7 @@ impl Prober {
         let timeouts = suite.timeouts.clone();
         let plan = match plan(&[suite], &Selection::default()) {
             Ok(plan) => plan,
-            Err(flaw) => return Some(untold(format!("{} was not run: {}", path.display(), flaw.message))),
+            Err(flaw) => return Some(not_run(format!("{} was not run: {}", path.display(), flaw.message))),
         };
         let found = self.run_plan(prepared, path, (&plan, &timeouts), now).await;
         found.or_else(|| {
@@ -122,7 +122,7 @@ impl Prober {
             return Some((Verdict::Down, Diagnostic { message: format!("`{name}`: {}", cause.message), ..cause }));
         }
         let Some(unfinished) = summary.planned.iter().find(|case| !summary.outcomes.contains_key(&case.id)) else {
-            return (!has_run).then(|| untold(format!("all tests of {} were skipped, so nothing was tested", path.display())));
+            return (!has_run).then(|| not_run(format!("all tests of {} were skipped, so nothing was tested", path.display())));
         };
         let message = format!("`{}` did not finish within {} s", unfinished.name, prepared.spec.suite_time().as_secs());
         Some((Verdict::Down, Diagnostic::error("suite-slow", message).hint("increase `timeout` of the target, or shorten the suite")))
@@ -130,6 +130,6 @@ impl Prober {
 }
 
 /// Nothing is known of the server.
-fn untold(message: String) -> (Verdict, Diagnostic) {
+fn not_run(message: String) -> (Verdict, Diagnostic) {
     (Verdict::Inconclusive, Diagnostic::error("suite-unusable", message).hint("correct the suite, or remove `suite`"))
 }

@@ -530,7 +530,7 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
                      AND (whole.id IS NULL OR whole.resolved IS NOT NULL OR whole.class NOT IN ('storm', 'group')) \
                      AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id) ORDER BY incident.id";
     let owed = sqlx::query(statement).fetch_all(&mut *transaction).await?;
-    let storms = storm::untold(&mut transaction).await?;
+    let storms = storm::unannounced(&mut transaction).await?;
     let before = storm::open(&mut transaction).await?;
     let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, incident.opened, \
                      incident.parent, target.host, target.tags, target.every, target.muted_until \

@@ -148,7 +148,7 @@ pub(super) async fn events(Shared(state): Shared<State>) -> Sse<impl Stream<Item
 /// 200 as long as the database answers, results are written and pages are taken. A file that was not taken over is told, and is no reason
 /// to start the process anew: that would end with the mistakes of the file.
 pub(super) async fn health(Shared(state): Shared<State>) -> Response {
-    let (status, told) = match ailment(&state).await {
+    let (status, told) = match problem(&state).await {
         // Everybody may ask: what is wrong with the file is told on the dashboard.
         None if state.worker_health.rejection().is_some() => {
             (StatusCode::OK, "ok, with an earlier version of the configuration: the file was not applied\n".to_owned())
@@ -163,7 +163,7 @@ fn unanswered(why: &str) -> String {
     format!("the database does not respond: {}", super::shown::plain(why))
 }
 
-async fn ailment(state: &State) -> Option<String> {
+async fn problem(state: &State) -> Option<String> {
     let report = state.worker_health.report();
     if let Some(why) = report.neglect().filter(|_| report.trouble.is_none()) {
         return Some(super::shown::plain(&why));

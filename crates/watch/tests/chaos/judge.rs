@@ -51,7 +51,7 @@ pub(crate) enum Reach {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Outage {
     pub(crate) target: String,
-    pub(crate) ailment: String,
+    pub(crate) symptom: String,
     pub(crate) reach: Reach,
     /// It would have gone on until somebody was told.
     pub(crate) is_patient: bool,
@@ -200,7 +200,7 @@ pub(crate) fn judge(record: &Record) -> Judged {
             for kind in meanwhile(record, outage.began, at) {
                 judged.latencies.entry(kind.to_owned()).or_default().push(latency);
             }
-            judged.latencies.entry(format!("all: {}", outage.ailment)).or_default().push(latency);
+            judged.latencies.entry(format!("all: {}", outage.symptom)).or_default().push(latency);
         } else if is_owed && flaps.is_none() {
             judged.lost.push(describe(outage));
         }
@@ -209,8 +209,8 @@ pub(crate) fn judge(record: &Record) -> Judged {
 }
 
 fn describe(outage: &Outage) -> String {
-    let Outage { target, ailment, reach, began, ended, .. } = outage;
-    format!("{target}, {ailment} ({reach:?}), from {:.1} s to {:.1} s", began.as_secs_f64(), ended.as_secs_f64())
+    let Outage { target, symptom, reach, began, ended, .. } = outage;
+    format!("{target}, {symptom} ({reach:?}), from {:.1} s to {:.1} s", began.as_secs_f64(), ended.as_secs_f64())
 }
 
 fn stories<'a>(record: &'a Record, judged: &mut Judged) -> BTreeMap<&'a str, Story<'a>> {

@@ -11,7 +11,7 @@ fn seconds(seconds: u64) -> Duration {
 fn outage(target: &str, began: u64, ended: u64) -> Outage {
     Outage {
         target: target.into(),
-        ailment: "refuses".into(),
+        symptom: "refuses".into(),
         reach: Reach::Alone,
         is_patient: false,
         began: seconds(began),

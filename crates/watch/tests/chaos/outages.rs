@@ -4,7 +4,7 @@
 use super::judge::{Effect, Outage, Reach, is_owed};
 use super::pager::{BAD_MANNERS, CHANNELS, Manner};
 use super::scene::{Active, IncidentContext, SETTLED, Until};
-use super::servers::{AILMENTS, Mood};
+use super::servers::{Mood, SYMPTOMS};
 use std::time::Duration;
 
 /// Alone, at the same time: fewer than would make a storm of them.
@@ -46,7 +46,7 @@ pub(crate) fn trouble_servers(scene: &IncidentContext, mut random: fastrand::Rng
             scene.count("host down");
             noted(scene, scene.shared());
             let until = now + between(&mut random, 30_000, 50_000);
-            scene.strike(scene.shared(), AILMENTS[random.usize(..AILMENTS.len())], Reach::Host, Until::Moment(until));
+            scene.strike(scene.shared(), SYMPTOMS[random.usize(..SYMPTOMS.len())], Reach::Host, Until::Moment(until));
         } else {
             next = now + between(&mut random, 400, 1_200);
             strike_one(scene, &mut random, &active);
@@ -61,15 +61,15 @@ pub(crate) fn trouble_servers(scene: &IncidentContext, mut random: fastrand::Rng
 fn strike_all(scene: &IncidentContext, random: &mut fastrand::Rng, active: &[Active]) {
     scene.count("network down");
     let until = Until::Moment(scene.timeline.now() + between(random, 30_000, 50_000));
-    let ailment = [Mood::Refuses, Mood::Hangs][random.usize(..2)];
-    for one in active.iter().filter(|one| !one.ailment.is_down()) {
+    let symptom = [Mood::Refuses, Mood::Hangs][random.usize(..2)];
+    for one in active.iter().filter(|one| !one.symptom.is_down()) {
         scene.heal(one.place);
     }
     let down = scene.active.lock().unwrap().iter().map(|one| one.place).collect::<Vec<_>>();
     for place in 0..scene.places.len() {
         if !down.contains(&place) {
             noted(scene, place);
-            scene.strike(place, ailment, Reach::Network, until);
+            scene.strike(place, symptom, Reach::Network, until);
         }
     }
     scene.active.lock().unwrap().iter_mut().for_each(|one| one.until = until);
@@ -86,16 +86,16 @@ fn strike_one(scene: &IncidentContext, random: &mut fastrand::Rng, active: &[Act
     let free: Vec<usize> = (0..entries.len()).filter(is_free).collect();
     let Some(number) = free.get(random.usize(..free.len().max(1))).copied() else { return };
     let place = entries[number].place;
-    let ailment = AILMENTS[random.usize(..AILMENTS.len())];
-    let many = active.iter().filter(|one| one.ailment.is_down()).count();
+    let symptom = SYMPTOMS[random.usize(..SYMPTOMS.len())];
+    let many = active.iter().filter(|one| one.symptom.is_down()).count();
     let is_long = many < MOST && random.u8(..100) < 55 && !IncidentContext::has_had_enough(number, &entries[number]);
     if is_long {
         noted(scene, place);
         let until = if random.bool() { Until::Told } else { Until::Moment(now + between(random, 12_000, 45_000)) };
-        scene.count(&format!("server {}", ailment.word()));
-        scene.strike(place, ailment, Reach::Alone, until);
+        scene.count(&format!("server {}", symptom.word()));
+        scene.strike(place, symptom, Reach::Alone, until);
     } else {
-        let mood = if random.u8(..4) == 0 { Mood::Slow } else { ailment };
+        let mood = if random.u8(..4) == 0 { Mood::Slow } else { symptom };
         scene.count(if mood == Mood::Slow { "server slow" } else { "server down for a moment" });
         scene.strike(place, mood, Reach::Alone, Until::Moment(now + between(random, 500, 3_500)));
     }
@@ -129,7 +129,7 @@ fn end_what_is_over(scene: &IncidentContext, random: &mut fastrand::Rng) {
             Until::Told => {
                 let outage = Outage {
                     target: String::new(),
-                    ailment: String::new(),
+                    symptom: String::new(),
                     reach: one.reach,
                     is_patient: true,
                     began: one.began,

@@ -35,7 +35,7 @@ pub(crate) struct Active {
     pub(crate) place: usize,
     /// Those who have it.
     pub(crate) targets: Vec<String>,
-    pub(crate) ailment: Mood,
+    pub(crate) symptom: Mood,
     pub(crate) reach: Reach,
     pub(crate) began: Duration,
     pub(crate) until: Until,
@@ -115,13 +115,13 @@ impl IncidentContext {
     }
 
     /// Makes what answers at a place ill; everybody there has it.
-    pub(crate) fn strike(&self, place: usize, ailment: Mood, reach: Reach, until: Until) {
+    pub(crate) fn strike(&self, place: usize, symptom: Mood, reach: Reach, until: Until) {
         let entries = self.entries.lock().unwrap();
         let there = entries.iter().filter(|entry| entry.place == place && entry.is_watched);
         let targets = there.map(|entry| entry.name.clone()).collect();
-        self.places[place].become_one_that(ailment);
+        self.places[place].become_one_that(symptom);
         let began = self.timeline.now();
-        self.active.lock().unwrap().push(Active { place, targets, ailment, reach, began, until, is_patient: until == Until::Told });
+        self.active.lock().unwrap().push(Active { place, targets, symptom, reach, began, until, is_patient: until == Until::Told });
     }
 
     /// Ends the outage of a place; the others there have it no more either.
@@ -131,10 +131,10 @@ impl IncidentContext {
         let ended = self.timeline.now();
         let over: Vec<Active> = active.extract_if(.., |one| one.place == place).collect();
         let mut record = self.record.lock().unwrap();
-        for one in over.into_iter().filter(|one| one.ailment.is_down()) {
-            let Active { ailment, reach, began, is_patient, .. } = one;
-            let ailment = || ailment.word().to_owned();
-            let outages = one.targets.into_iter().map(|target| Outage { target, ailment: ailment(), reach, is_patient, began, ended });
+        for one in over.into_iter().filter(|one| one.symptom.is_down()) {
+            let Active { symptom, reach, began, is_patient, .. } = one;
+            let symptom = || symptom.word().to_owned();
+            let outages = one.targets.into_iter().map(|target| Outage { target, symptom: symptom(), reach, is_patient, began, ended });
             record.outages.extend(outages);
         }
     }

@@ -31,7 +31,7 @@ pub(crate) enum Mood {
 }
 
 /// The ways not to work.
-pub(crate) const AILMENTS: [Mood; 6] = [Mood::Refuses, Mood::Resets, Mood::Hangs, Mood::HangsUp, Mood::Fails, Mood::TalksNonsense];
+pub(crate) const SYMPTOMS: [Mood; 6] = [Mood::Refuses, Mood::Resets, Mood::Hangs, Mood::HangsUp, Mood::Fails, Mood::TalksNonsense];
 
 impl Mood {
     pub(crate) fn word(self) -> &'static str {
@@ -48,7 +48,7 @@ impl Mood {
     }
 
     pub(crate) fn is_down(self) -> bool {
-        AILMENTS.contains(&self)
+        SYMPTOMS.contains(&self)
     }
 }
 

@@ -63,12 +63,12 @@ impl<'d> Scene<'d> {
     fn pass(&mut self, after: Duration) -> Vec<FailedMessage> {
         self.now = self.now + after;
         self.dashboard.runtime.block_on(async {
-            let mut untold = Vec::new();
+            let mut undelivered = Vec::new();
             loop {
                 let (some, next) = self.subscribers.pass(self.now).await.unwrap();
-                untold.extend(some);
+                undelivered.extend(some);
                 if next > self.now {
-                    return untold;
+                    return undelivered;
                 }
             }
         })
@@ -286,8 +286,11 @@ fn a_webhook_that_returns_the_challenge_is_told_with_a_signature() {
             let url = hook.listen(&runtime);
             let request = format!("medium=webhook&address={url}&targets=svc-0009");
             assert_eq!(scene.post("/subscribe", &request).0, 202);
-            let untold = scene.pass(Duration::ZERO);
-            assert_eq!(untold.iter().map(|untold| untold.why.as_str()).collect::<Vec<_>>(), ["it did not return the challenge"]);
+            let undelivered = scene.pass(Duration::ZERO);
+            assert_eq!(
+                undelivered.iter().map(|undelivered| undelivered.why.as_str()).collect::<Vec<_>>(),
+                ["it did not return the challenge"]
+            );
             assert_eq!(scene.run("SELECT address FROM subscription"), Vec::<String>::new(), "who does not want it is forgotten");
             *hook.returns.lock().unwrap() = true;
             let (status, page) = scene.post("/subscribe", &request);

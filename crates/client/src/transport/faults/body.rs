@@ -122,7 +122,7 @@ impl DisturbedBody {
     pub async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
         loop {
             let is_open = matches!(self.state, State::Open);
-            let due = self.ready.front().map(|parcel| parcel.due.max(self.rest_until.unwrap_or(parcel.due)));
+            let due = self.ready.front().map(|chunk| chunk.due.max(self.rest_until.unwrap_or(chunk.due)));
             let until = self.held.as_ref().map(|held| held.until);
             let cut = self.injector.idle_cut().map(|(after, planned)| (self.active + after, after, planned));
             if due.is_none() && until.is_none() && matches!(self.state, State::Lost) {
@@ -152,16 +152,16 @@ impl DisturbedBody {
     }
 
     fn hand_out(&mut self) -> Option<Bytes> {
-        let mut parcel = self.ready.pop_front()?;
-        if let Some(Pace { size, pause }) = parcel.pace
-            && parcel.bytes.len() > size
+        let mut chunk = self.ready.pop_front()?;
+        if let Some(Pace { size, pause }) = chunk.pace
+            && chunk.bytes.len() > size
         {
-            let piece = parcel.bytes.split_to(size);
-            self.ready.push_front(parcel);
+            let piece = chunk.bytes.split_to(size);
+            self.ready.push_front(chunk);
             self.rest_until = Some(Instant::now() + pause);
             return Some(piece);
         }
-        Some(parcel.bytes)
+        Some(chunk.bytes)
     }
 
     fn cut_idle(&mut self) {
@@ -374,7 +374,7 @@ impl DisturbedBody {
             return;
         }
         // One after the other: what was held back holds back what follows it.
-        let earliest = self.ready.back().map_or_else(Instant::now, |parcel| parcel.due);
+        let earliest = self.ready.back().map_or_else(Instant::now, |chunk| chunk.due);
         self.ready.push_back(Chunk { bytes, due: earliest.max(Instant::now() + delay), pace });
     }
 

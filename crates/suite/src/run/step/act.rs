@@ -4,7 +4,7 @@ use super::judge::is_tool_error;
 use super::request::{Request, fill, fill_object, fill_text, request};
 use crate::judge::{Numbers, Origin, Payload, has_large_number, pretty};
 use crate::plan::{Action, Bytes, HttpRequest, Listing, RetryCause, Step, TaskCall};
-use crate::run::resilience::{self, Policy, RequestError, RetriedRequest, mishap_of, persist};
+use crate::run::resilience::{self, Policy, RequestError, RetriedRequest, persist, retry_cause_of};
 use crate::run::sessions::Open;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_analysis::messages::{MessageFlaw, result_flaws};
@@ -48,7 +48,7 @@ pub(super) struct Done {
     /// `None` where there is nothing to look at.
     pub(super) outcome: Result<Option<Answer>, Diagnostic>,
     /// What kept the response from coming.
-    pub(super) mishap: Option<RetryCause>,
+    pub(super) retry_cause: Option<RetryCause>,
     /// One for each time that it was tried.
     pub(super) exchanges: Vec<Exchange>,
     /// The tool that was called.
@@ -59,10 +59,10 @@ pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, te
     let deadline = terms.idle;
     let request = match request(step, open.session.handshake().era, scope) {
         Ok(request) => request,
-        Err(diagnostic) => return Done { outcome: Err(diagnostic), mishap: None, exchanges: Vec::new(), target: None },
+        Err(diagnostic) => return Done { outcome: Err(diagnostic), retry_cause: None, exchanges: Vec::new(), target: None },
     };
     let started = Instant::now();
-    let ActionAttempts { outcome, mishap, earlier, last } = match (&step.action, &request, step.task) {
+    let ActionAttempts { outcome, retry_cause, earlier, last } = match (&step.action, &request, step.task) {
         (Action::Cancel { after, reason, .. }, Some(request), _) => {
             ActionAttempts::once(cancel(request, *after, reason, open, scope).await)
         }
@@ -92,7 +92,7 @@ pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, te
         exchanges.extend(earlier.into_iter().map(lost));
         exchanges.push(exchange);
     }
-    Done { outcome, mishap, exchanges, target }
+    Done { outcome, retry_cause, exchanges, target }
 }
 
 fn kind(outcome: &Result<Option<Answer>, Diagnostic>) -> (AnswerKind, Option<FrameId>) {
@@ -170,7 +170,7 @@ fn expects_an_answer(step: &Step) -> bool {
 /// An action with all its attempts.
 struct ActionAttempts {
     outcome: Result<Option<Answer>, Diagnostic>,
-    mishap: Option<RetryCause>,
+    retry_cause: Option<RetryCause>,
     /// How long each attempt before the last one took.
     earlier: Vec<Duration>,
     /// How long the last one took, where somebody looked.
@@ -179,16 +179,16 @@ struct ActionAttempts {
 
 impl ActionAttempts {
     fn once(outcome: Result<Option<Answer>, Diagnostic>) -> Self {
-        Self { outcome, mishap: None, earlier: Vec::new(), last: None }
+        Self { outcome, retry_cause: None, earlier: Vec::new(), last: None }
     }
 
     async fn of(persisted: RetriedRequest<Result<Answer, Diagnostic>>, method: &str, open: &Open, faults_before: usize) -> Self {
-        let RetriedRequest { outcome, mishap, earlier, last, given_up } = persisted;
+        let RetriedRequest { outcome, retry_cause, earlier, last, given_up } = persisted;
         let outcome = match outcome {
             Ok(answered) => answered.map(Some),
-            Err(setback) => Err(resilience::explain(setback, method, open, earlier.len() + 1, faults_before, given_up).await),
+            Err(request_error) => Err(resilience::explain(request_error, method, open, earlier.len() + 1, faults_before, given_up).await),
         };
-        Self { outcome, mishap, earlier, last: Some(last) }
+        Self { outcome, retry_cause, earlier, last: Some(last) }
     }
 }
 
@@ -200,9 +200,10 @@ async fn ask(action: &Action, request: &Request, open: &Open, deadline: Deadline
         let sent = open.session.request_rounds(request.method, Some(request.params.clone()), deadline).await;
         sent.map_err(RequestError::Call)
     };
-    let RetriedRequest { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline.idle, send, mishap_of).await;
+    let RetriedRequest { outcome, retry_cause, earlier, last, given_up } =
+        persist(open, policy, tool, deadline.idle, send, retry_cause_of).await;
     let outcome = outcome.map(|reply| Ok(answer(reply, is_call)));
-    ActionAttempts::of(RetriedRequest { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
+    ActionAttempts::of(RetriedRequest { outcome, retry_cause, earlier, last, given_up }, request.method, open, faults_before).await
 }
 
 /// Calls a tool as a task, and gives its result once it has ended.

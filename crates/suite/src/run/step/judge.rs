@@ -42,8 +42,8 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
 }
 
 /// Whether the step expects that no response comes, for this reason.
-pub(super) fn expects(step: &Step, mishap: RetryCause) -> bool {
-    matches!(&step.expect.failure, Some(Spanned { value: ExpectedFailure::NoAnswer(mishaps), .. }) if mishaps.contains(&mishap))
+pub(super) fn expects(step: &Step, retry_cause: RetryCause) -> bool {
+    matches!(&step.expect.failure, Some(Spanned { value: ExpectedFailure::NoAnswer(retry_causes), .. }) if retry_causes.contains(&retry_cause))
 }
 
 /// Whether the action succeeded or failed as the step expects it.

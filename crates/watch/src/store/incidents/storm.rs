@@ -204,7 +204,7 @@ pub(super) async fn tell_of_more(
 }
 
 /// Storms of which nobody was told: they began outside the hours of their routes.
-pub(super) async fn untold(transaction: &mut Transaction<'_, Any>) -> Result<Vec<String>, sqlx::Error> {
+pub(super) async fn unannounced(transaction: &mut Transaction<'_, Any>) -> Result<Vec<String>, sqlx::Error> {
     let statement = "SELECT id FROM incident WHERE class = 'storm' AND resolved IS NULL AND acknowledged IS NULL \
          AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id) ORDER BY id";
     sqlx::query_scalar(statement).fetch_all(&mut **transaction).await
