@@ -76,26 +76,26 @@ async fn ask_early(explorer: &mut Explorer<'_>) {
 }
 
 /// Of the conversation in which a revision is offered that does not exist.
-const UNKNOWN_VERSION: &str = "unknown version";
+const OFFERS_UNKNOWN: &str = "unknown version";
 
 /// Over stdio, one who knows no order, and offers a revision that does not exist, in the process that refused to be modern.
 /// It goes on as any client that the server agreed with. `None` if they did not agree.
 pub(super) async fn agree<'a>(check_options: &CheckOptions, refused: Explorer<'a>) -> Option<(Vec<Conversation>, Explorer<'a>)> {
-    let mut explorer = refused.restarted_as(UNKNOWN_VERSION);
+    let mut explorer = refused.restarted_as(OFFERS_UNKNOWN);
     ask_early(&mut explorer).await;
     let mut explorer = explorer.propose("unknown-version", UNKNOWN_VERSION).await?;
     explorer.record_also_as("early-request-after");
     let offered = explorer.revision().to_owned();
     let (take, well) = explorer.hand_over().await;
-    let strangers =
+    let conversations =
         std::iter::once(Conversation { opened: Opened::Bare, ..take }).chain(take_up(check_options, Transport::Stdio, &offered).await);
-    Some((strangers.collect(), well?))
+    Some((conversations.collect(), well?))
 }
 
 /// The same over stdio for whom nobody left a process. Where that does not go well, each has a process of its own.
-pub(super) async fn strangers(check_options: &CheckOptions) -> Vec<Conversation> {
+pub(super) async fn offering_unknown(check_options: &CheckOptions) -> Vec<Conversation> {
     let kind = Transport::Stdio;
-    if let Ok(mut explorer) = Explorer::bare(check_options, UNKNOWN_VERSION, kind, NEWEST).await {
+    if let Ok(mut explorer) = Explorer::bare(check_options, OFFERS_UNKNOWN, kind, NEWEST).await {
         ask_early(&mut explorer).await;
         let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await).filter(|_| !explorer.is_over());
         if offered.is_some() {
@@ -112,7 +112,7 @@ pub(super) async fn strangers(check_options: &CheckOptions) -> Vec<Conversation>
 
 /// Offers a revision that does not exist, and then the one that the server offers instead.
 pub(super) async fn versions(check_options: &CheckOptions, kind: Transport) -> Vec<Conversation> {
-    let Ok(mut explorer) = Explorer::bare(check_options, UNKNOWN_VERSION, kind, NEWEST).await else { return Vec::new() };
+    let Ok(mut explorer) = Explorer::bare(check_options, OFFERS_UNKNOWN, kind, NEWEST).await else { return Vec::new() };
     let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await);
     let mut conversations = vec![explorer.end().await];
     if let Some(offered) = offered {

@@ -389,7 +389,7 @@ async fn explore_side_conversations<'a>(
         None => None,
     };
     let Some((strange, explorer)) = agreed else {
-        let strange = async { if era == EraChoice::Legacy { legacy::strangers(check_options).await } else { Vec::new() } };
+        let strange = async { if era == EraChoice::Legacy { legacy::offering_unknown(check_options).await } else { Vec::new() } };
         let with_tools = async {
             let tools = tools.await?;
             Some(tokio::join!(state::explore(check_options, era, &tools), calls::explore_unusual_calls(check_options, era, &tools)))
