@@ -13,7 +13,7 @@ pub(super) const EVIL_ORIGIN: &str = "https://mcproof-evil.example";
 const EVIL_HOST: &str = "mcproof-evil.example";
 
 /// Each with the header in which it shows. After DNS rebinding, a browser names the host of the page with the port of the server.
-fn offering_unknown(explorer: &Explorer<'_>) -> [(&'static str, &'static str, String); 3] {
+fn attackers(explorer: &Explorer<'_>) -> [(&'static str, &'static str, String); 3] {
     let host = explorer.session().url().map_or_else(|| EVIL_HOST.to_owned(), |url| with_port_of(url, EVIL_HOST));
     [("evil-origin", "origin", EVIL_ORIGIN.to_owned()), ("null-origin", "origin", "null".to_owned()), ("evil-host", "host", host)]
 }
@@ -23,11 +23,11 @@ fn with_port_of(url: &Url, name: &str) -> String {
     url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
 }
 
-/// Gives the offering_unknown whose POST was refused.
+/// Gives the attackers whose POST was refused.
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) -> Vec<&'static str> {
     knock(explorer, http_requests).await;
     let mut refused = Vec::new();
-    for (probe, name, value) in &offering_unknown(explorer) {
+    for (probe, name, value) in &attackers(explorer) {
         let (probe, name) = (*probe, *name);
         let http_request = http_requests.plain(explorer).with(name, value);
         let answer = explorer.http(probe, None, &http_request).await;
@@ -54,12 +54,12 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     refused
 }
 
-/// The offering_unknown whose POST was refused ask for a stream.
+/// The attackers whose POST was refused ask for a stream.
 pub(super) async fn listen(explorer: &mut Explorer<'_>, http_requests: &Questions, refused: &[&str]) {
     if explorer.is_modern() || explorer.kind() != Transport::Http {
         return;
     }
-    for (probe, name, value) in offering_unknown(explorer).into_iter().filter(|(probe, ..)| refused.contains(probe)) {
+    for (probe, name, value) in attackers(explorer).into_iter().filter(|(probe, ..)| refused.contains(probe)) {
         let http_request = RawHttpRequest { reads: Reads::Head, ..http_requests.stream() };
         explorer.http(probe, Some("GET"), &http_request.with(name, &value)).await;
     }

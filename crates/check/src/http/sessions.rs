@@ -17,7 +17,7 @@ const MORE: usize = 2;
 /// Pairs of sessions of which one is ended, until the other has outlived that.
 const PAIRS: usize = 2;
 
-/// `refused` are the offering_unknown of whom the server wants no POST.
+/// `refused` are the attackers of whom the server wants no POST.
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions, refused: &[&str]) {
     let Some(first) = http_requests.session() else { return };
     if explorer.kind() != Transport::Http {
