@@ -123,7 +123,8 @@ impl Scene {
 
     /// What was told of its outages has come to its end: each begin once, and each end once.
     fn ends(&self, target: &str) {
-        until(&format!("the end of {target}"), || !self.outages(target).is_empty() && !self.is_told(target));
+        let is_over = || !self.outages(target).is_empty() && !self.is_told(target);
+        until(&format!("the end of {target} (told: {:?})", self.outages(target)), is_over);
         let outages = self.outages(target);
         assert!(outages.values().all(|counts| *counts == (1, 1)), "{target}: {outages:?}");
     }
@@ -146,7 +147,7 @@ fn until_noted(at: &str, target: &str) {
 }
 
 fn a_database_that_is_out_loses_no_page_and_no_acknowledgement(kind: Kind) {
-    let mut scene = Scene::new((kind == Kind::Postgres).then(|| Cluster::start(Durability::None)));
+    let mut scene = Scene::new((kind == Kind::Postgres).then(|| Cluster::start(Durability::Full)));
     let (mut monitor, at) = scene.start(&[]);
     let limit = |monitor: &Monitor, size: &str| {
         let (pid, limit) = (monitor.process.id().to_string(), format!("--fsize={size}:unlimited"));

@@ -13,7 +13,7 @@ const FOLDERS: &str = "/usr/lib/postgresql";
 /// For a server to start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whether what was committed survives a crash of the machine. A crash of the server it survives in any case.
+/// Whether what was committed survives a crash, of the machine or of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     Full,

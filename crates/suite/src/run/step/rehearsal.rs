@@ -71,6 +71,9 @@ pub fn rehearse(suite: &Suite) -> Rehearsal {
     Rehearsal { sessions, lists, unmade: making.unmade }
 }
 
+/// An exchange, and what the step saves of it.
+type Made = (MadeExchange, Map<String, Value>);
+
 #[derive(Default)]
 struct Making<'a> {
     /// By method, the items by their names.
