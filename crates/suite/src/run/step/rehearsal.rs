@@ -111,7 +111,7 @@ impl<'a> Making<'a> {
     }
 
     /// The request of a step with its response, and what it saves of that; nothing if it is none that a mock has to be told about.
-    fn exchange(&mut self, step: &'a Step, scope: &Map<String, Value>) -> Result<Option<(MadeExchange, Map<String, Value>)>, String> {
+    fn exchange(&mut self, step: &'a Step, scope: &Map<String, Value>) -> Result<Option<Made>, String> {
         match &step.action {
             Action::Call { .. } | Action::Read { .. } | Action::Prompt { .. } | Action::Complete { .. } => {}
             Action::List(listing) => {
