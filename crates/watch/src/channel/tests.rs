@@ -421,7 +421,7 @@ fn what_became_more_severe_is_an_alert_of_its_own_and_all_of_them_end() {
         let channels = channels();
         let channel = channels.iter().find(|channel| channel.service() == service).unwrap();
         for kind in [Kind::Trigger, Kind::Update, Kind::Reminder, Kind::Escalation] {
-            assert_eq!(keys_of(channel, kind, 0..=0), [incident.clone()], "{service} {kind}");
+            assert_eq!(keys_of(channel, kind, 0..=0), std::slice::from_ref(&incident), "{service} {kind}");
             assert_eq!(keys_of(channel, kind, 0..=2), [numbered(2)], "{service} {kind}");
         }
         assert_eq!(keys_of(channel, Kind::Resolve, 0..=2), [incident.clone(), numbered(1), numbered(2)], "{service}");
