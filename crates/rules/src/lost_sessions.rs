@@ -58,9 +58,14 @@ fn names_request(exchange: &HttpExchange<'_>) -> bool {
     error.is_some_and(|error| matches!(code(&error), Some(METHOD_NOT_FOUND | INVALID_PARAMS)))
 }
 
+/// Whether something was not known, and the response does not say that it was the method or a param.
+fn is_unknown(exchange: &HttpExchange<'_>) -> bool {
+    exchange.status() == Some(404) && !names_request(exchange)
+}
+
 /// Whether a session may be what is not known. A version that does not exist is refused for itself, and so may be another spelling of the path.
 fn may_be_lost(exchange: &HttpExchange<'_>, usual: &str) -> bool {
-    exchange.status() == Some(404) && exchange.url == usual && !names_request(exchange) && !exchange.names_unknown_version()
+    is_unknown(exchange) && exchange.url == usual && !exchange.names_unknown_version()
 }
 
 /// The URL to which the first message of a conversation went.
@@ -109,7 +114,8 @@ fn lost_after(conversations: &[&ConversationView<'_>], counts: impl Fn(u16) -> b
         let usual = usual_url(conversations[position]);
         let is_refused = |exchange: &HttpExchange<'_>| may_be_lost(exchange, usual);
         let is_ended = in_session.iter().any(|exchange| exchange.method == "DELETE" && !is_refused(exchange));
-        let served = in_session.iter().filter(|exchange| !is_refused(exchange) && exchange.status().is_some_and(&counts)).count();
+        // Once a session is lost, all that follows in it may be refused for that, whatever else is wrong with it.
+        let served = in_session.iter().filter(|exchange| !is_unknown(exchange) && exchange.status().is_some_and(&counts)).count();
         let refused: Vec<_> = in_session.into_iter().filter(|exchange| exchange.method == "POST" && is_refused(exchange)).collect();
         most = most.max(served);
         if !is_ended && refused.len() > 1 {
