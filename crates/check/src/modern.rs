@@ -9,7 +9,7 @@ use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, HeaderCase, Target, Unanswered};
 use mcproof_protocol::{EraChoice, Revision, Transport, error_code, meta, methods};
-use mcproof_record::{Conversation, Direction, FrameBody, Opened, ProbeOutcome};
+use mcproof_record::{Conversation, Direction, FrameBody, Opened};
 use serde_json::{Value, json};
 use std::pin::Pin;
 use tokio::sync::oneshot;
@@ -95,19 +95,11 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
                         Box::pin(serves_unlisted(check_options, &mut still));
                     unlisted.await.map_or(Undiscovered::OtherEra, |other| Undiscovered::Modern(Box::new(other)))
                 }
-                failure => {
-                    let looked = look_undiscovered(check_options, eras, &mut still).await;
-                    // Without its type, as what a check awaits is nested deeply.
-                    let hangs_up: Pin<Box<dyn Future<Output = bool> + Send + '_>> = Box::pin(hangs_up(check_options));
-                    let is_refused = matches!(looked, Undiscovered::Silent) && is_lost(failure) && hangs_up.await;
-                    match looked {
-                        // Whoever closes each connection of one era refuses it, as a firewall would, and is judged in the other one.
-                        Undiscovered::Silent if is_refused => Undiscovered::OtherEra,
-                        // Nothing was said of this era, and nothing is known of it.
-                        Undiscovered::Silent if tells_nothing(failure) || take.opened == Opened::Bare => Undiscovered::Broken,
-                        other => other,
-                    }
-                }
+                failure => match look_undiscovered(check_options, eras, &mut still).await {
+                    // Nothing was said of this era, and nothing is known of it.
+                    Undiscovered::Silent if tells_nothing(failure) || take.opened == Opened::Bare => Undiscovered::Broken,
+                    other => other,
+                },
             };
             match undiscovered {
                 Undiscovered::Broken => {}
@@ -203,26 +195,6 @@ fn tells_nothing(failure: &ConnectFailure) -> bool {
         },
         _ => false,
     }
-}
-
-/// Whether there was no connection, or one that broke before a response.
-fn is_lost(failure: &ConnectFailure) -> bool {
-    matches!(failure, ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Unreachable(_)), .. })
-}
-
-/// Whether each of several more requests of this era loses its connection, too, which is no chance any more.
-async fn hangs_up(check_options: &CheckOptions) -> bool {
-    const TIMES: usize = 3;
-    for _ in 0..TIMES {
-        let opened = Explorer::bare(check_options, "undiscovered", Transport::Http, Revision::MODERN.as_str()).await;
-        let Ok(mut explorer) = opened else { return false };
-        explorer.send_request("undiscovered", Some(methods::TOOLS_LIST), methods::TOOLS_LIST, json!({})).await;
-        let take = explorer.end().await;
-        if !take.probes.iter().any(|probed| probed.outcome == ProbeOutcome::Gone) {
-            return false;
-        }
-    }
-    true
 }
 
 /// Asks a server that did not let itself be discovered for something else: a legacy server answers `server/discover` with any error, or not

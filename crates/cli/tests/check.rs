@@ -211,7 +211,8 @@ fn what_a_server_does_with_unknown_versions_is_told_as_that() {
         let (code, stdout, stderr) =
             said(mcproof(folder.path(), &["check", "--reporter", "json", url, "--", "node", server, "${port}", habit]));
         let report: Value = serde_json::from_str(&stdout).unwrap();
-        assert_eq!((code, report.get("gaps")), (Some(1), None), "{habit}: {stderr}");
+        // Whoever closes each connection of the modern era may have one, which nobody has seen.
+        assert_eq!((code, report.get("gaps").is_some()), (Some(1), habit == "drop"), "{habit}: {stderr}");
         let findings = report["rules"].as_array().unwrap().iter().flat_map(|ruling| {
             let findings = ruling["judged"]["findings"].as_array().into_iter().flatten();
             findings.filter(|finding| finding["severity"] == "error").map(move |finding| (ruling["rule"].as_str().unwrap(), finding))

@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Sessions that are kept apart: of more, the contracts of the oldest are settled.
-const MOST_SESSIONS: usize = 64;
+const MOST_SESSIONS: usize = 8;
 
 /// Bytes of the pages of a list that is kept. A server may page without end.
-const LARGEST_LIST: usize = 64 << 20;
+const LARGEST_LIST: usize = 16 << 20;
 
 /// A result with more values belongs to no contract that anybody reads.
 const MOST_VALUES: usize = 1_000_000;
@@ -138,13 +138,15 @@ impl PagedList {
             (Some(cursor), Some(begun)) if *cursor == begun.next => (std::mem::take(&mut begun.items), begun.bytes),
             (Some(_), _) => return,
         };
+        bytes += page.iter().map(|item| item.to_string().len()).sum::<usize>();
+        if bytes > LARGEST_LIST {
+            self.begun = None;
+            return;
+        }
         items.extend(page.iter().cloned());
         match result.get("nextCursor").filter(|next| next.is_string()) {
             None => (self.whole, self.begun) = (Some(items), None),
-            Some(next) => {
-                bytes += page.iter().map(|item| item.to_string().len()).sum::<usize>();
-                self.begun = (bytes <= LARGEST_LIST).then(|| BegunList { items, next: next.clone(), bytes });
-            }
+            Some(next) => self.begun = Some(BegunList { items, next: next.clone(), bytes }),
         }
     }
 }

@@ -162,7 +162,9 @@ impl Notifier {
 
     /// Sends one message. Nothing if there was nothing to send, or no right to.
     async fn send(&self, row: &LeasedDelivery, begin: Moment, began: Instant) -> Result<Option<Sent>, sqlx::Error> {
-        if let Some(told) = self.receipts.of(&row.id).or_else(|| self.earlier.of(&row.id)) {
+        // What is sent again and again is due anew.
+        let counts = |told: &Receipt| told.again.is_none_or(|again| begin < again);
+        if let Some(told) = self.receipts.of(&row.id).or_else(|| self.earlier.of(&row.id)).filter(counts) {
             let told = Receipt { row: row.clone(), ..told };
             self.receipts.keep(told.clone());
             let is_ours = self.record(&told).await?;

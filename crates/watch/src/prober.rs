@@ -141,11 +141,15 @@ impl Prober {
                 report.blame(Diagnostic::error(code, message).hint(hint), ProbeVerdict::Unhealthy);
                 (Verdict::Down, Some("report".to_owned()))
             }
-            Ok(Judgment::Unknown(why)) | Err(why) => {
-                report.blame(
-                    Diagnostic::error("job-report-unreadable", format!("cannot read the report of the job: {why}")),
-                    ProbeVerdict::Unreachable,
-                );
+            Ok(Judgment::Unknown(why)) => {
+                let diagnostic = Diagnostic::error("job-schedule-unreadable", format!("cannot evaluate the schedule of the job: {why}"));
+                report
+                    .blame(diagnostic.hint("correct `zone`, or install the time zone database on this machine"), ProbeVerdict::Unreachable);
+                (Verdict::Inconclusive, None)
+            }
+            Err(why) => {
+                let diagnostic = Diagnostic::error("job-report-unreadable", format!("cannot read the report of the job: {why}"));
+                report.blame(diagnostic, ProbeVerdict::Unreachable);
                 (Verdict::Inconclusive, None)
             }
         };

@@ -144,23 +144,23 @@ impl Expectation {
             PushSchedule::Cron { expression, zone } => {
                 let cron = Cron::from_str(expression).map_err(|error| format!("its schedule `{expression}`: {error}"))?;
                 let zone = TimeZone::get(zone).map_err(|error| format!("its time zone `{zone}`: {error}"))?;
-                Ok(self.due_by(&cron, &zone, succeeded, known, now))
+                self.due_by(&cron, &zone, succeeded, known, now).map_err(|error| format!("its schedule `{expression}`: {error}"))
             }
         }
     }
 
-    fn due_by(&self, cron: &Cron, zone: &TimeZone, succeeded: Option<Moment>, known: Moment, now: Moment) -> Option<Due> {
-        let zoned = |at: Moment| Some(Timestamp::from_millisecond(at.0).ok()?.to_zoned(zone.clone()));
+    fn due_by(&self, cron: &Cron, zone: &TimeZone, succeeded: Option<Moment>, known: Moment, now: Moment) -> Result<Option<Due>, String> {
+        let zoned = |at: Moment| Timestamp::from_millisecond(at.0).map(|at| at.to_zoned(zone.clone())).map_err(|error| error.to_string());
         let whole = |seconds: i64| Moment(seconds * 1_000);
         // The last time whose grace is over; what came since then may still come.
-        let last = cron.find_previous_occurrence(&zoned(now - self.grace)?, true).ok()?;
+        let last = cron.find_previous_occurrence(&zoned(now - self.grace)?, true).map_err(|error| error.to_string())?;
         let last = whole(last.timestamp().as_second());
         if last < known || succeeded.is_some_and(|succeeded| succeeded >= last) {
-            return None;
+            return Ok(None);
         }
         let first = cron.find_next_occurrence(&zoned(known.max(succeeded.unwrap_or(known)))?, false).ok();
         let first = first.map_or(last, |first| whole(first.timestamp().as_second()));
-        Some(Due { first: first.min(last), last })
+        Ok(Some(Due { first: first.min(last), last }))
     }
 }
 

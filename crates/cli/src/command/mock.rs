@@ -24,7 +24,7 @@ use tokio::net::TcpListener;
 
 /// Run a server that replays recorded responses, or responds as locked, as a suite expects, or as written
 ///
-/// A request is matched by method, name and canonical arguments; the nth request of a kind gets the nth recorded answer, and the last one
+/// A request is matched by method, name and canonical arguments; the nth request of a kind gets the nth recorded response, and the last one
 /// repeats. A client plays the recorded session that has what it has sent so far. What the server sent in between (progress, logs, its own requests) comes in its place. A request that was not recorded is
 /// answered with an error that names the nearest recorded one, is reported on stderr, and makes the exit code 1.
 #[derive(Debug, clap::Args)]

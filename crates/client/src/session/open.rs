@@ -6,7 +6,7 @@ use super::endpoint_search::search_endpoint;
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::responder::{Responder, ResponsePolicies};
-use super::silence::Silence;
+use super::silence::{Intake, Silence};
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraEvidence, Handshake, Reply, Session, Spawned, Startup, Target, UrlFinder,
@@ -209,8 +209,8 @@ impl<'a> Opening<'a> {
     /// The handshake on a pair of streams, where a server may take long to start before it reads a line. So `initialize` follows on the
     /// same streams once the server has read `server/discover` and was silent for a moment, or after half of the time (2026-07-28,
     /// transports/stdio, backward compatibility: no response within a reasonable time means legacy). A response to either request counts,
-    /// that to `server/discover` first: it comes late from a server that is only slow. One that has read and responds to neither may be
-    /// stuck in the request that it does not know.
+    /// that to `server/discover` first: it comes late from a server that is only slow. One that leaves `initialize` unread is stuck in
+    /// the request that it does not know.
     async fn shake_hands_on_a_pipe(
         &self,
         attempt: &Attempt,
@@ -238,7 +238,8 @@ impl<'a> Opening<'a> {
             intake = silence.falls() => intake,
         };
         self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts");
-        let lost_to_discovery = asked.elapsed();
+        // Any client would have waited for a server that was still starting.
+        let mut lost_to_discovery = if intake == Intake::Begun { asked.elapsed() } else { Duration::ZERO };
         let mut initialize = pin!(self.initialize(attempt, transport, None));
         let initialized = tokio::select! {
             biased;
@@ -247,7 +248,11 @@ impl<'a> Opening<'a> {
                     attempt.dispatcher.forgo_responses();
                     return Ok(*handshake);
                 }
-                _ => initialize.await,
+                // It has responded after all: it was slow.
+                _ => {
+                    lost_to_discovery = Duration::ZERO;
+                    initialize.await
+                }
             },
             initialized = &mut initialize => match initialized {
                 Err(failure) if attempt.dispatcher.closed_because().is_none() => match probe.await {
@@ -256,7 +261,7 @@ impl<'a> Opening<'a> {
                 },
                 initialized => initialized,
             },
-            () = silence.lasts(intake) => return Err(HandshakeError::ProbeOutcome(None, EraEvidence::Assumed)),
+            () = silence.sticks(intake) => return Err(HandshakeError::ProbeOutcome(None, EraEvidence::Assumed)),
         };
         attempt.dispatcher.forgo_responses();
         let assumed = |handshake| Handshake { era_evidence: EraEvidence::Assumed, lost_to_discovery, ..handshake };

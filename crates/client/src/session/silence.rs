@@ -25,7 +25,7 @@ pub(super) struct Silence {
     /// How much of it is no sign of anything.
     allowed: Duration,
     began: Instant,
-    /// How long a server may take that reads nothing, or goes on reading: what reads may be a program that passes it on to one that starts.
+    /// How long a server may take that reads nothing, or nothing more.
     patience: Duration,
 }
 
@@ -51,15 +51,16 @@ impl Silence {
         Intake::Unknown
     }
 
-    /// Waits until a server that has read a request, and now a second one, only responds as another process, if at all: it leaves the second
-    /// one unread, so it is stuck in the first, or responds to neither. For ever where nothing is known of what it reads.
-    pub(super) async fn lasts(&self, intake: Intake) {
+    /// Waits until a server is stuck in a request that it has read: half of the time is over, and a second request is still unread. One that
+    /// reads one line before it begins its work, as those of the Python SDK do, looks the same until then. For ever where the second
+    /// request was read, perhaps by a program that passes it on, or where nobody tells.
+    pub(super) async fn sticks(&self, intake: Intake) {
         if intake == Intake::Unknown {
             return std::future::pending().await;
         }
-        let began = Instant::now();
-        while began.elapsed() < self.allowed || !(self.has_unread() || self.began.elapsed() >= self.patience) {
-            sleep(LOOK.min(self.allowed)).await;
+        sleep(self.patience.saturating_sub(self.began.elapsed())).await;
+        if !self.has_unread() {
+            std::future::pending().await
         }
     }
 

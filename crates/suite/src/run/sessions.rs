@@ -16,9 +16,9 @@ use crate::{TMP, interpolate_text};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, BaseEnvironment, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, FaultInjector, FaultRule, FrameObserver,
-    Launch, ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, URL_HINT, open_session,
-    server_url,
+    Answers, BaseEnvironment, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, EraEvidence, FaultInjector, FaultRule,
+    FrameObserver, Handshake, Launch, ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target,
+    URL_HINT, open_session, server_url,
 };
 use mcproof_protocol::{Era, EraChoice};
 use mcproof_record::{CaseId, Diagnostic, Exchange, Frame, FrameId, Place, SessionTranscript, Transcript};
@@ -330,12 +330,14 @@ impl<'a> Sessions<'a> {
             None => self.begin_start(server, binding).await.map_err(fail)?,
         };
         if connect.era == EraChoice::Auto && connect.protocol_version.is_none() && start.as_ref().is_some_and(Start::ignores_discovery) {
-            tap.note("the server has ignored `server/discover` at each start before: `initialize` goes first");
+            tap.note("the server did not respond to `server/discover` at its last two starts: `initialize` goes first");
             connect.era = EraChoice::Legacy;
         }
         match open_session(&target, &connect, &tap).await {
             Ok(session) => {
-                start.into_iter().for_each(|start| start.opened(session.handshake().lost_to_discovery));
+                let Handshake { era_evidence, lost_to_discovery, .. } = session.handshake();
+                let ignored_discovery = *era_evidence == EraEvidence::Assumed && !lost_to_discovery.is_zero();
+                start.into_iter().for_each(|start| start.opened(ignored_discovery));
                 Ok(self.opened_on(session, (tap, user), turn, target, injector, FrameId(0)))
             }
             Err(failure) => {

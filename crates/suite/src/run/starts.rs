@@ -8,7 +8,6 @@ use mcproof_protocol::Transport;
 use mcproof_record::{CasePlan, Diagnostic};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::watch;
 
 /// A server that failed once may have had bad luck.
@@ -120,13 +119,13 @@ impl Start {
         self.starts.servers().get(&self.key).is_some_and(|known| known.ignored >= IGNORED)
     }
 
-    /// A session has opened, after a wait of this time for a response to `server/discover` that did not come.
-    pub(super) fn opened(self, lost_to_discovery: Duration) {
+    /// A session has opened, with or without a response to `server/discover`, if that was sent.
+    pub(super) fn opened(self, ignored_discovery: bool) {
         self.known(|known| {
             known.opened = true;
             // Who is known to ignore it is not asked any more.
             if known.ignored < IGNORED {
-                known.ignored = if lost_to_discovery.is_zero() { 0 } else { known.ignored + 1 };
+                known.ignored = if ignored_discovery { known.ignored + 1 } else { 0 };
             }
         });
     }
@@ -213,7 +212,7 @@ mod tests {
         let refused = begin(&starts, "x", 1).expect("it is decided").err();
         assert_eq!(refused.as_deref(), Some("server is not started again, since it failed to start before: exited in first"));
         // Another command is another server, and a test with retries has all of its attempts.
-        started(&starts, "y", 1).opened(Duration::ZERO);
+        started(&starts, "y", 1).opened(false);
         fail(started(&starts, "x", 3), "third");
         assert!(begin(&starts, "x", 3).expect("it is decided").is_err());
     }
@@ -222,7 +221,7 @@ mod tests {
     fn a_server_that_opened_once_is_always_started() {
         let starts = Starts::default();
         fail(started(&starts, "x", 1), "first");
-        started(&starts, "x", 1).opened(Duration::ZERO);
+        started(&starts, "x", 1).opened(false);
         for name in ["second", "third", "fourth"] {
             fail(started(&starts, "x", 1), name);
         }
@@ -232,11 +231,11 @@ mod tests {
     #[test]
     fn a_server_that_ignored_its_discovery_twice_in_a_row_is_not_asked_again() {
         let starts = Starts::default();
-        let (open, wait) = (|lost: Duration| started(&starts, "x", 1).opened(lost), Duration::from_secs(2));
-        [wait, Duration::ZERO, wait].into_iter().for_each(open);
+        let open = |ignored: bool| started(&starts, "x", 1).opened(ignored);
+        [true, false, true].into_iter().for_each(open);
         assert!(!started(&starts, "x", 1).ignores_discovery());
-        // From the second one on nothing is lost any more.
-        [wait, Duration::ZERO, Duration::ZERO].into_iter().for_each(open);
+        // From the second one on it is not asked any more.
+        [true, false, false].into_iter().for_each(open);
         assert!(started(&starts, "x", 1).ignores_discovery());
         assert!(!started(&starts, "y", 1).ignores_discovery());
     }
@@ -248,7 +247,7 @@ mod tests {
         fail(started(&starts, "x", 1), "first");
         fail(started(&starts, "x", 1), "second");
         assert!(begin(&starts, "x", 1).is_none());
-        slow.opened(Duration::ZERO);
+        slow.opened(false);
         drop(started(&starts, "x", 1));
         // One that is given up has nothing to say.
         let other = Starts::default();

@@ -132,7 +132,8 @@ impl DeliveryClient {
         }
     }
 
-    /// Each of them, whatever becomes of the others; what the last of them was answered, or the first failure.
+    /// Each of them, whatever becomes of the others; the first failure, or what the last of them got. An alert that the service refuses,
+    /// because it was deleted there, say, is no failure where it has taken another one.
     async fn post_all(
         &self,
         posts: &[Post],
@@ -140,17 +141,20 @@ impl DeliveryClient {
         may_send: &(dyn Fn() -> bool + Sync),
         is_sent: &mut bool,
     ) -> Result<String, DeliveryFailure> {
-        let mut outcome = Ok(String::new());
+        let (mut taken, mut refused, mut failed) = (String::new(), None, None);
+        let mut is_taken = posts.is_empty();
         for post in posts {
-            let told = self.post(post, now, may_send, is_sent).await;
-            if told == Err(DeliveryFailure::TooLate) {
-                return told;
-            }
-            if outcome.is_ok() {
-                outcome = told;
+            match self.post(post, now, may_send, is_sent).await {
+                Ok(said) => (is_taken, taken) = (true, said),
+                Err(DeliveryFailure::TooLate) => return Err(DeliveryFailure::TooLate),
+                Err(failure @ DeliveryFailure::Refused(_)) => drop(refused.get_or_insert(failure)),
+                Err(failure) => drop(failed.get_or_insert(failure)),
             }
         }
-        outcome
+        match failed.or(refused.filter(|_| !is_taken)) {
+            Some(failure) => Err(failure),
+            None => Ok(taken),
+        }
     }
 
     async fn post(

@@ -377,7 +377,7 @@ impl Store {
         write_events(&mut transaction, &events).await?;
         // What became more severe in memory is to be acknowledged anew.
         let anew = "UPDATE incident SET acknowledged = NULL, acknowledged_by = NULL WHERE acknowledged IS NOT NULL AND resolved IS NULL \
-             AND EXISTS (SELECT 1 FROM incident_event raised WHERE raised.incident = incident.id AND raised.kind = 'raised' \
+             AND EXISTS (SELECT 1 FROM incident_event raised WHERE raised.incident = incident.id AND raised.kind IN ('raised', 'worse') \
              AND raised.at > incident.acknowledged)";
         sqlx::query(anew).execute(&mut *transaction).await?;
         overtaken::end_removed(&mut transaction, now).await?;

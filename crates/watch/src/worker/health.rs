@@ -63,11 +63,14 @@ pub struct HealthReport {
 }
 
 impl HealthReport {
-    /// What goes on beside the probes and was not done for a while, and why. Nobody would miss it: results come in, and what is sent is taken.
+    /// What goes on beside the probes and was not done for a while, and why. Nobody would notice otherwise: results still come in,
+    /// and messages are still delivered.
     pub fn neglect(&self) -> Option<String> {
         self.undone.iter().find_map(|(what, (since, why))| match why {
             Some(why) => (since.elapsed() > LONGEST_NEGLECT).then(|| format!("{what} fails: {why}")),
-            None => (since.elapsed() > LONGEST_UPKEEP).then(|| format!("{what} does not end")),
+            None => {
+                (since.elapsed() > LONGEST_UPKEEP).then(|| format!("{what} has not finished for {} minutes", LONGEST_UPKEEP.as_secs() / 60))
+            }
         })
     }
 }
@@ -232,7 +235,8 @@ impl WorkerHealth {
         report.is_summoned = false;
         report.stand_in = None;
         report.trouble = None;
-        report.undone.clear();
+        // What was to be done meanwhile, and has not ended, has its time from now on.
+        report.undone.values_mut().for_each(|(since, _)| *since = Instant::now());
     }
 
     /// `due` is what waited, `taken` what is probed in its place.
@@ -311,6 +315,6 @@ mod tests {
         tokio::time::advance(LONGEST_UPKEEP).await;
         assert_eq!(worker_health.report().neglect(), None);
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(worker_health.report().neglect().as_deref(), Some("tidying does not end"));
+        assert_eq!(worker_health.report().neglect().as_deref(), Some("tidying has not finished for 5 minutes"));
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn read(
     let suite = mcproof_suite::load(&path.display().to_string(), text, folder, environment).map_err(told)?;
     if suite.servers.len() > 1 {
         let names: Vec<&str> = suite.servers.keys().map(String::as_str).collect();
-        let message = format!("{} tests several servers, and a mock is one: {}", path.display(), names.join(", "));
+        let message = format!("{} has several servers, but a mock replaces one: {}", path.display(), names.join(", "));
         return Err(Failure::bad_input("several-servers", message).hint("name a suite of one server, or a trace"));
     }
     let rehearsal = rehearse(&suite);

@@ -95,14 +95,15 @@ fn read_trace(path: &Path) -> Result<Saved, Failure> {
             TraceLine::Frame(frame) => sessions.entry(frame.session).or_default().frames.push(frame.into_frame()),
             TraceLine::Omitted(omitted) => sessions.entry(omitted.session).or_default().dropped += omitted.frames,
             TraceLine::Attachment(file) if file.name == PROBE => {
-                let read: Result<ProbeReport, _> = serde_json::from_slice(file.bytes.as_bytes());
-                report = Some(read.map_err(|error| not_a_probe(path, &error.to_string()))?);
+                let broken = |error: serde_json::Error| not_a_probe(path, &error.to_string());
+                let read: Value = serde_json::from_slice(file.bytes.as_bytes()).map_err(broken)?;
+                if let Some(version) = read["version"].as_u64().filter(|version| *version > u64::from(FORMAT_VERSION)) {
+                    return Err(too_new(path, version));
+                }
+                report = Some(serde_json::from_value(read).map_err(broken)?);
             }
             _ => {}
         }
-    }
-    if let Some(version) = report.as_ref().map(|report| report.version).filter(|version| *version > FORMAT_VERSION) {
-        return Err(too_new(path, u64::from(version)));
     }
     let count = sessions.len();
     let Some((_, transcript)) = sessions.pop_last() else { return Err(not_a_probe(path, "it has no session")) };

@@ -542,8 +542,9 @@ impl Services {
                 }
             }
             let report = self.monitor.worker_health.report();
-            let now_neglected = report.neglect().filter(|_| report.trouble.is_none());
-            if now_neglected != neglected {
+            let now_neglected = report.neglect();
+            // While nothing can be written, that is told.
+            if report.trouble.is_none() && now_neglected != neglected {
                 match &now_neglected {
                     Some(why) => self.log.say(Level::Error, "upkeep", &[("why", why)]),
                     None => self.log.say(Level::Info, "upkeep-works-again", &[]),

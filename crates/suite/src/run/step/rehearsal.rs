@@ -119,7 +119,7 @@ impl<'a> Making<'a> {
                 return Ok(None);
             }
             Action::Ping | Action::Restart | Action::CloseStdin | Action::Signal(_) | Action::Run(_) => return Ok(None),
-            _ => return Err("only calls, reads, prompts, completions and lists are made from a suite".to_owned()),
+            _ => return Err("a mock serves only calls, reads, prompts, completions and lists of a suite".to_owned()),
         }
         if step.task.is_some() {
             return Err("a suite does not say how a task goes on".to_owned());
@@ -127,7 +127,7 @@ impl<'a> Making<'a> {
         if step.expect.notifications.is_some() {
             return Err("notifications are not made from a suite".to_owned());
         }
-        let asked = request(step, Era::Legacy, scope).map_err(|problem| problem.message)?.ok_or("it is no request")?;
+        let asked = request(step, Era::Legacy, scope).map_err(|problem| problem.message)?.ok_or("it sends no request")?;
         let mut why = "no value was found that fits what it expects".to_owned();
         for result in self.guesses(step, &asked, scope) {
             let payload = match &result {
