@@ -1053,12 +1053,14 @@ impl<'a> Explorer<'a> {
     fn take(&mut self) -> Conversation {
         self.may_send();
         self.probes.extend(self.left_out.clone());
+        let clean = |probed: Probed| Probed { subject: probed.subject.map(|subject| self.tap.redacted(subject)), ..probed };
+        let probes = std::mem::take(&mut self.probes).into_iter().map(clean).collect();
         Conversation {
             name: self.name.into(),
             transport: self.kind().to_string(),
             revision: self.revision.clone(),
             opened: self.opened.clone(),
-            probes: std::mem::take(&mut self.probes),
+            probes,
             ending: None,
             sdks: Vec::new(),
             transcript: Transcript::default(),
@@ -1216,7 +1218,7 @@ fn unopened(
         name: name.into(),
         transport: transport_after(check_options, failure).to_string(),
         revision,
-        opened: if is_late { Opened::Bare } else { Opened::No { reason: sentence(failure, &transcript) } },
+        opened: if is_late { Opened::Bare } else { Opened::No { reason: tap.redacted(sentence(failure, &transcript)) } },
         probes: is_late.then(|| left_out(check_options, FrameId(0))).into_iter().collect(),
         ending: None,
         sdks: Vec::new(),

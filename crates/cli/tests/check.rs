@@ -400,6 +400,36 @@ fn a_mistake_of_a_natural_server_is_told_once_and_is_never_green() {
 }
 
 #[test]
+fn a_secret_that_a_server_repeats_is_in_no_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    for reporter in ["terminal", "json", "agent"] {
+        let options = ["check", "--call", "all", "--reporter", reporter, "-e", "API_TOKEN=hunter2-9xQ"];
+        let arguments = [&options[..], &["--", "python3", server.to_str().unwrap(), "names-a-secret"]].concat();
+        let (_, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+        assert!(!format!("{stdout}{stderr}").contains("hunter2"), "{reporter}: {stdout}{stderr}");
+    }
+}
+
+/// A trace shows one kind of client: the server is compared as that one sees it.
+#[test]
+fn what_is_new_since_a_trace_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let run = |start: &[&str], mistake: &str| {
+        said(mcproof(folder.path(), &[start, &["--", "python3", server.to_str().unwrap(), mistake]].concat()))
+    };
+    assert_eq!(run(&["tools", "--trace", "before.mcptrace"], "nothing").0, Some(0));
+    let (code, stdout, stderr) = run(&["diff", "before.mcptrace"], "eight-never-respond");
+    assert!(code == Some(1) && stdout.contains("read_0"), "{code:?}: {stdout}{stderr}");
+    assert_eq!(run(&["diff", "before.mcptrace"], "nothing").0, Some(0));
+    let own = ["tools", "--capabilities", "{\"sampling\":{}, \"roots\":{}, \"experimental\":{}}", "--trace", "own.mcptrace"];
+    assert_eq!(run(&own, "nothing").0, Some(0));
+    let (code, _, stderr) = run(&["diff", "own.mcptrace"], "nothing");
+    assert!(code == Some(2) && stderr.contains("--capabilities"), "{code:?}: {stderr}");
+}
+
+#[test]
 fn a_start_that_fails_late_is_told_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     // The second look, at one process alone, is cut short by the deadline: what the first processes said counts.

@@ -110,7 +110,12 @@ fn a_mock_of_a_suite_says_what_its_tests_expect() {
     // What is not served is told.
     let more = EXPECTING.replace("      - { read:", "      - { subscribe: 'shop://terms' }\n      - { read:");
     fs::write(at.join("more.mcproof.yaml"), more).unwrap();
-    check(at, &["mock", "more.mcproof.yaml"], 0, &["note: more.mcproof.yaml:11: `subscribe shop://terms` is not served: a mock serves only calls"]);
+    check(
+        at,
+        &["mock", "more.mcproof.yaml"],
+        0,
+        &["note: more.mcproof.yaml:11: `subscribe shop://terms` is not served: a mock serves only calls"],
+    );
     fs::write(at.join("none.mcproof.yaml"), "server: { stdio: x }\ntests: [{ name: a, steps: [ping] }]\n").unwrap();
     check(at, &["mock", "none.mcproof.yaml"], 2, &["no step of none.mcproof.yaml says what a server responds"]);
 }

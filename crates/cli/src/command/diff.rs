@@ -1,6 +1,6 @@
 //! `mcproof diff OLD NEW`: the changes between two servers, locks, traces or checks, and which of them break callers.
 
-use super::lock::{out_of_reach, visitors_of};
+use super::lock::{out_of_reach, permit_own, visitors_of};
 use crate::contracts::{self, CaptureExtent, CapturedContracts, ClientArgs, Contracts};
 use crate::conversation::Watching;
 use crate::exit::Exit;
@@ -194,10 +194,12 @@ impl Arguments {
 
     /// As whom to visit a server: as those that the other side is about.
     fn visitors(&self, other: Option<&Shown>) -> Result<(Vec<Visitor>, CaptureExtent), Failure> {
-        match other.filter(|other| self.clients.clients.is_empty() && other.extent == Extent::Whole) {
-            Some(other) => Ok((visitors_of(&other.contracts)?, CaptureExtent::Again)),
-            None => Ok((self.clients.visitors(&self.server)?, CaptureExtent::Whole)),
-        }
+        let Some(other) = other.filter(|_| self.clients.clients.is_empty()) else {
+            return Ok((self.clients.visitors(&self.server)?, CaptureExtent::Whole));
+        };
+        let visitors = visitors_of(&other.contracts)?;
+        permit_own(&visitors, &self.server, &other.name)?;
+        Ok((visitors, if other.extent == Extent::Whole { CaptureExtent::Again } else { CaptureExtent::Whole }))
     }
 
     fn live(

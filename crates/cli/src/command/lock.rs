@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::oddities::StrictArgs;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{output, printing, settings, whole_file};
-use mcproof_contract::{self as contract, Extent, Side, Visitor, diff};
+use mcproof_contract::{self as contract, Extent, Profile, Side, Visitor, diff};
 use mcproof_protocol::{Era, Transport};
 use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place};
 use mcproof_report::contract::terminal;
@@ -166,6 +166,7 @@ fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
             .hint("lock it first, with the same --as and --identity"));
     }
     let visitors = visitors_of(&promised)?;
+    permit_own(&visitors, &arguments.server, &shown)?;
     let (resolved, name) = arguments.resolve(lock.target.as_ref(), &shown, &text)?;
     let resolved = resolved.judged(arguments.strict);
     let CapturedContracts { contracts: taken, transport } =
@@ -216,6 +217,16 @@ pub(super) fn visitors_of(contracts: &Contracts) -> Result<Vec<Visitor>, Failure
         Err(error) => Err(Failure::bad_input("bad-lock", format!("{error}: `{}`", escape_line(key, LONGEST_NAME)))),
     };
     contracts.keys().map(visitor).collect()
+}
+
+/// Whether it is known what such clients declare: a file names those of no profile, and does not say what they had.
+pub(super) fn permit_own(visitors: &[Visitor], server: &TargetArgs, shown: &str) -> Result<(), Failure> {
+    if server.capabilities.is_some() || visitors.iter().all(|visitor| visitor.profile != Profile::Own) {
+        return Ok(());
+    }
+    let message = format!("{shown} has the contract with a client that declared capabilities of its own");
+    Err(Failure::bad_input("own-capabilities", message)
+        .hint("declare the same ones with --capabilities, or compare as another client with --as"))
 }
 
 fn identity_of(key: &str) -> Option<&str> {

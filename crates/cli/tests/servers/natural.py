@@ -33,6 +33,8 @@ if mistake == "nulls":
     tools = [tool | {"title": None, "outputSchema": None} for tool in tools]
 if mistake == "eight-never-respond":
     tools += [tools[0] | {"name": f"read_{number}"} for number in range(8)]
+if mistake == "names-a-secret":
+    tools += [tools[0] | {"name": os.environ["API_TOKEN"]}]
 served = 0
 taken = 0
 
@@ -55,7 +57,7 @@ def answer(method, params):
         return {"result": {"tools": tools}}
     if mistake == "templates-are-missing" and method.startswith("resources/"):
         return {"result": {"resources": []} if method == "resources/list" else {}}
-    if method == "tools/call" and params.get("name") in ("find", "add"):
+    if method == "tools/call" and params.get("name") in [tool["name"] for tool in tools]:
         arguments = params.get("arguments", {})
         if not isinstance(arguments.get("text"), str):
             return {"result": {"content": [{"type": "text", "text": "`text` has to be a string"}], "isError": True}}

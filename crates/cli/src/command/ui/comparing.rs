@@ -7,7 +7,7 @@ use crate::command::lock::visitors_of;
 use crate::contracts::{self, CaptureExtent, CapturedContracts, ClientArgs, Contracts, pinned_era};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use mcproof_contract::{Extent, Visitor, of_trace};
+use mcproof_contract::{Extent, Profile, Visitor, of_trace};
 use mcproof_protocol::Era;
 use mcproof_record::{ContractDiff, Transcript};
 use mcproof_ui::{Compared, ComparedSide, Offered, ServerSpec};
@@ -106,12 +106,14 @@ fn recorded(name: String, sessions: Vec<Transcript>) -> Result<Shown, Failure> {
 fn visited(line: &CommandLine, spec: &ServerSpec, other: Option<&Shown>) -> Result<Chosen, Failure> {
     let (typed, resolved) = line.resolved(spec, None)?;
     let era = pinned_era(&typed);
-    let mut visitors: Vec<Visitor> = match other.filter(|other| other.extent == Extent::Whole) {
+    let mut visitors: Vec<Visitor> = match other {
         Some(other) => visitors_of(&other.contracts)?,
         None => Vec::new(),
     };
-    visitors.retain(|visitor| era.is_none_or(|era| visitor.era == era));
-    let effort = if visitors.is_empty() { CaptureExtent::Whole } else { CaptureExtent::Again };
+    // What a client of no profile has declared is not known.
+    visitors.retain(|visitor| era.is_none_or(|era| visitor.era == era) && visitor.profile != Profile::Own);
+    let is_whole = other.is_some_and(|other| other.extent == Extent::Whole);
+    let effort = if is_whole && !visitors.is_empty() { CaptureExtent::Again } else { CaptureExtent::Whole };
     if visitors.is_empty() {
         visitors = ClientArgs::default().visitors(&typed)?;
     }
