@@ -199,7 +199,10 @@ fn add_case(writer: &TraceWriter, case: &CasePlan, outcome: &CaseOutcome) {
         let at = held.transcript.frames.last().map_or(Duration::ZERO, |frame| frame.at);
         writer.mark(Mark { session, at, body: MarkBody::Verdict { passed: outcome.verdict.is_success(), message } });
     }
-    shown.attach(writer);
+    // Of several servers, it would be nobody's.
+    if outcome.transcripts.iter().all(|held| held.server == outcome.transcripts[0].server) {
+        shown.attach(writer);
+    }
 }
 
 /// The tests with the names of their files, which differ.

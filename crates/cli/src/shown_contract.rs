@@ -4,6 +4,8 @@ use mcproof_contract::{GatheredContracts, TraceFailure, parse, write};
 use mcproof_record::{ContractLock, Direction, Frame};
 use mcproof_trace::calls::{Call, CallStatus, CallTracker, Update};
 use mcproof_trace::{CONTRACT, CallStream, Item, SessionKey, TraceError, TraceWriter};
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// Gathers the contract while frames are recorded, or calls are read.
 #[derive(Default)]
@@ -60,20 +62,58 @@ pub(crate) fn attach(writer: &TraceWriter, lock: &ContractLock) {
     writer.attach(CONTRACT, write(lock).as_bytes());
 }
 
-/// The contract of a trace that is read to its end: the one that was attached, else, as in a trace that was cut off, what its calls show.
+/// Why a trace shows no contract: a fragment after "it".
+#[derive(Debug)]
+pub(crate) enum NoContract {
+    TooLittle(TraceFailure),
+    SeveralServers(Vec<String>),
+    /// Not with this one.
+    OtherServers(String, Vec<String>),
+}
+
+impl fmt::Display for NoContract {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLittle(failure) => failure.fmt(formatter),
+            Self::SeveralServers(names) => write!(formatter, "has sessions with several servers: {}", names.join(", ")),
+            Self::OtherServers(name, names) => write!(formatter, "has no session with `{name}`, only with {}", names.join(", ")),
+        }
+    }
+}
+
+/// The contract of a server, or of the only one, in a trace that is read to its end: the one that was attached, else, as in a trace that was cut
+/// off, what its calls show.
 ///
 /// # Errors
 /// The trace cannot be read.
-pub(crate) fn of_stream(stream: &mut CallStream) -> Result<Result<ContractLock, TraceFailure>, TraceError> {
-    let (mut shown, mut attached) = (ShownContract::default(), None);
+pub(crate) fn of_stream(stream: &mut CallStream, server: Option<&str>) -> Result<Result<ContractLock, NoContract>, TraceError> {
+    let (mut servers, mut attached) = (BTreeMap::<SessionKey, String>::new(), None);
+    let mut shown = BTreeMap::<String, ShownContract>::new();
     for item in stream {
         match item? {
-            Item::Call(call) => shown.call(&call),
+            Item::Session(session) => drop(servers.insert(session.key, session.server)),
+            Item::Call(call) => {
+                let server = servers.get(&call.session).cloned().unwrap_or_default();
+                shown.entry(server).or_default().call(&call);
+            }
             Item::Attachment(file) if file.name == CONTRACT => attached = read(file.bytes.as_bytes()),
             _ => {}
         }
     }
-    Ok(attached.map_or_else(|| shown.lock(), Ok))
+    let mut names: Vec<String> = servers.into_values().collect();
+    names.sort();
+    names.dedup();
+    Ok(match (server, names.as_slice()) {
+        (Some(server), names) if !names.iter().any(|name| name == server) => {
+            Err(NoContract::OtherServers(server.to_owned(), names.to_vec()))
+        }
+        (Some(server), [_, _, ..]) => shown.remove(server).unwrap_or_default().lock().map_err(NoContract::TooLittle),
+        (None, [_, _, ..]) => Err(NoContract::SeveralServers(names)),
+        (_, [] | [_]) => match attached {
+            Some(lock) => Ok(lock),
+            None => shown.pop_first().map_or_else(ShownContract::default, |(_, shown)| shown).lock().map_err(NoContract::TooLittle),
+        },
+    })
 }
 
 /// The contract of a trace, as it was attached; nothing if it is not as it was written.

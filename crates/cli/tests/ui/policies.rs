@@ -87,6 +87,17 @@ fn policies_answer_in_both_eras_and_the_traffic_says_so() {
     }
 }
 
+/// A rejected sampling request leaves a modern call without the input that it requires.
+#[test]
+fn a_call_that_still_requires_input_is_not_shown_as_done() {
+    let (_inspector, mut page) = opened(&["modern"]);
+    open_tool(&mut page, "sample");
+    click(&mut page, "send");
+    click(&mut page, "reject");
+    wait_for(&mut page, "document.querySelector('[data-testid=result]')?.dataset.status === 'input-required'");
+    assert!(page.text_of("[data-testid=result]").contains("requires input"));
+}
+
 #[test]
 fn a_script_has_the_words_of_suites_and_is_saved_as_it_stands() {
     let (inspector, mut page) = opened(&[]);

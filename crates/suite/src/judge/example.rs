@@ -19,8 +19,26 @@ impl Matcher {
         self.guesses(scope).into_iter().take(MOST).find(|guess| self.accepts(guess, scope))
     }
 
+    /// The same inside another value, where what has certain parts is rather a list than a text.
+    fn example_inside(&self, scope: &Map<String, Value>) -> Option<Value> {
+        let mut guesses = self.guesses(scope);
+        guesses.sort_by_key(|guess| guess.is_string() && self.names_parts());
+        guesses.into_iter().take(MOST).find(|guess| self.accepts(guess, scope))
+    }
+
+    fn names_parts(&self) -> bool {
+        match &self.test {
+            Test::Contains(_) | Test::ContainsAll(_) => true,
+            Test::Every(tests) => tests.iter().any(Self::names_parts),
+            _ => false,
+        }
+    }
+
+    /// Also as the text of a result.
     fn accepts(&self, value: &Value, scope: &Map<String, Value>) -> bool {
-        self.compare(&Payload { numbers: Numbers::Exact, ..Payload::of(value.clone()) }, scope).is_empty()
+        let fits = |payload: Payload| self.compare(&Payload { numbers: Numbers::Exact, ..payload }, scope).is_empty();
+        let as_text = |text: &str| Payload::from_call_result(&json!({ "content": [{ "type": "text", "text": text }] }));
+        fits(Payload::of(value.clone())) || value.as_str().is_some_and(|text| fits(as_text(text)))
     }
 
     fn guesses(&self, scope: &Map<String, Value>) -> Vec<Value> {
@@ -30,14 +48,15 @@ impl Matcher {
             Test::Elements(elements) => each(elements).map(Value::Array).into_iter().collect(),
             Test::Members { members, .. } => {
                 let present = members.iter().filter(|(_, test)| !matches!(test.test, Test::Absent));
-                let made: Option<Map<String, Value>> = present.map(|(name, test)| Some((name.clone(), test.example(scope)?))).collect();
+                let made: Option<Map<String, Value>> =
+                    present.map(|(name, test)| Some((name.clone(), test.example_inside(scope)?))).collect();
                 made.map(Value::Object).into_iter().collect()
             }
             Test::Every(tests) => every(tests, scope),
             Test::Regex(pattern) => pattern.example(scope).map(Value::String).into_iter().collect(),
             Test::Order { order, bound } => interpolate(bound, scope).map_or_else(|_| Vec::new(), |bound| beside(*order, &bound)),
             Test::Length(length) => length.example(scope).and_then(|length| length.as_u64()).map_or_else(Vec::new, of_length),
-            Test::Type(types) => types.iter().map(of_type).collect(),
+            Test::Type(types) => types.iter().flat_map(of_type).collect(),
             Test::Any => anything(),
             Test::Absent => Vec::new(),
             Test::All(test) => test.example(scope).map(|item| json!([item])).into_iter().chain([json!([])]).collect(),
@@ -71,7 +90,28 @@ fn every(tests: &[Matcher], scope: &Map<String, Value>) -> Vec<Value> {
     if !together.is_empty() {
         guesses.insert(0, Value::Object(together));
     }
-    guesses
+    let lengths =
+        tests.iter().filter_map(|test| if let Test::Length(length) = &test.test { length.example(scope)?.as_u64() } else { None });
+    let filled: Vec<Value> = lengths.flat_map(|length| guesses.iter().filter_map(move |guess| filled(guess, length))).collect();
+    filled.into_iter().chain(guesses).collect()
+}
+
+/// A text or list with more in it, so that it has this length.
+fn filled(value: &Value, length: u64) -> Option<Value> {
+    let length = usize::try_from(length.min(LONGEST)).ok()?;
+    match value {
+        Value::String(text) if !text.is_empty() => {
+            let missing = length.checked_sub(text.chars().count())?;
+            Some(Value::String(format!("{text}{}", ".".repeat(missing))))
+        }
+        Value::Array(items) => {
+            let mut items = items.clone();
+            let last = items.last()?.clone();
+            items.resize(length.max(items.len()), last);
+            Some(Value::Array(items))
+        }
+        _ => None,
+    }
 }
 
 /// Values on the right side of a bound.
@@ -97,14 +137,14 @@ fn of_length(length: u64) -> Vec<Value> {
     vec![Value::Array(vec![json!("text"); length]), Value::String("x".repeat(length)), Value::Object(object)]
 }
 
-fn of_type(name: &TypeName) -> Value {
+fn of_type(name: &TypeName) -> Vec<Value> {
     match name {
-        TypeName::String => json!("text"),
-        TypeName::Number | TypeName::Integer => json!(1),
-        TypeName::Boolean => json!(true),
-        TypeName::Array => json!([]),
-        TypeName::Object => json!({}),
-        TypeName::Null => Value::Null,
+        TypeName::String => vec![json!("text"), json!("")],
+        TypeName::Number | TypeName::Integer => vec![json!(1), json!(0)],
+        TypeName::Boolean => vec![json!(true), json!(false)],
+        TypeName::Array => vec![json!([]), json!(["text"])],
+        TypeName::Object => vec![json!({}), json!({ "key": "text" })],
+        TypeName::Null => vec![Value::Null],
     }
 }
 
@@ -147,6 +187,11 @@ mod tests {
             (json!([{ "$type": "string" }, { "$uuid": true }]), json!(["text", "3f2c8a1e-5b74-4d09-9c61-7e8f0a2b4c6d"])),
             (json!({ "$len": 2 }), json!(["text", "text"])),
             (json!({ "$contains": "tea" }), json!("tea")),
+            (json!({ "required": { "$contains_all": ["a", "b"] } }), json!({ "required": ["a", "b"] })),
+            (json!({ "$contains": "tea", "$len": 6 }), json!("tea...")),
+            (json!({ "l": { "$contains": 5, "$len": 3 } }), json!({ "l": [5, 5, 5] })),
+            (json!({ "$type": "array", "$not": { "$len": 0 } }), json!(["text"])),
+            (json!({ "$text": "abc" }), json!("abc")),
             (json!({ "$schema": { "enum": [7] } }), json!(7)),
         ] {
             assert_eq!(example(expectation.clone()), Some(expected), "{expectation}");

@@ -99,7 +99,7 @@ fn transcripts(name: &str, Rehearsal { mut sessions, mut lists, .. }: Rehearsal)
         for (method, result) in &lists {
             say(&mut transcript, method, &json!({}), &Ok(result.clone()));
         }
-        for MadeExchange { method, params, response } in session {
+        for MadeExchange { method, params, response, .. } in session {
             say(&mut transcript, method, &Value::Object(params), &response);
         }
         transcript

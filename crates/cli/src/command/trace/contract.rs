@@ -4,17 +4,24 @@ use super::{open, told, unreadable};
 use crate::command::lock::described;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{output, shown_contract, whole_file};
-use mcproof_contract::{TraceFailure, write};
+use crate::shown_contract::{self, NoContract};
+use crate::{output, whole_file};
+use mcproof_contract::write;
 use mcproof_record::Contract;
 use mcproof_trace::CallStream;
 use std::path::Path;
 
-pub(super) fn run(file: &Path, to: Option<&Path>) -> Result<Exit, Failure> {
+pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Result<Exit, Failure> {
     let mut stream = CallStream::new(open(file)?);
-    let lock = shown_contract::of_stream(&mut stream).map_err(|error| unreadable(file, &error))?;
+    let lock = shown_contract::of_stream(&mut stream, server).map_err(|error| unreadable(file, &error))?;
     told(stream.ending()).into_iter().for_each(output::talk);
-    let lock = lock.map_err(|failure| nothing(failure).hint("record one with `mcproof tools TARGET --trace FILE`"))?;
+    let lock = lock.map_err(|reason| {
+        let hint = match reason {
+            NoContract::TooLittle(_) => "record one with `mcproof tools TARGET --trace FILE`",
+            NoContract::SeveralServers(_) | NoContract::OtherServers(..) => "name one of them with --server",
+        };
+        Failure::bad_input("no-contract", format!("the trace shows no contract: it {reason}")).hint(hint)
+    })?;
     let text = write(&lock);
     match to {
         Some(path) => whole_file::write(path, &text).map_err(|error| Failure::cannot_write(path, &error))?,
@@ -28,10 +35,6 @@ pub(super) fn run(file: &Path, to: Option<&Path>) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Passed)
-}
-
-fn nothing(failure: TraceFailure) -> Failure {
-    Failure::bad_input("no-contract", format!("the trace shows no contract: it {failure}"))
 }
 
 /// What the server declares, and nobody asked for.

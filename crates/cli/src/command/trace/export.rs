@@ -28,8 +28,8 @@ pub(super) struct Arguments {
     /// File to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Name of the server that the suite tests, if the trace has several
-    #[arg(long, value_name = "NAME", requires = "suite")]
+    /// Name of the server that the suite tests, or that the lock is of, if the trace has several
+    #[arg(long, value_name = "NAME")]
     server: Option<String>,
 }
 
@@ -62,11 +62,14 @@ struct Format {
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, format, output, server } = arguments;
+    if server.is_some() && !format.suite && !format.lock {
+        return Err(Failure::bad_input("bad-arguments", "--server needs --suite or --lock"));
+    }
     if format.suite {
         return suite::run(file, output.as_deref(), server.as_deref());
     }
     if format.lock {
-        return contract::run(file, output.as_deref());
+        return contract::run(file, output.as_deref(), server.as_deref());
     }
     let trace = open(file)?;
     match output {

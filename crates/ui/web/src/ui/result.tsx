@@ -210,17 +210,18 @@ export function Result({ outcome, method, outputSchema }: { outcome: Outcome; me
   const [raw, setRaw] = useState(false);
   const { result, error, failure, canceled, elapsedUs } = outcome;
   const isError = result?.isError === true;
-  const state = canceled ? "canceled" : failure ? "no response" : error ? "error" : isError ? "tool error" : "ok";
+  const isUnfinished = result?.resultType === "input_required";
+  const state = canceled ? "canceled" : failure ? "no response" : error ? "error" : isError ? "tool error" : isUnfinished ? "input required" : "ok";
   const whole: Json = error ? (error as unknown as JsonObject) : (result ?? null);
   return (
     <section class="result" data-testid="result" data-status={state.replace(" ", "-")} aria-label="Result">
       <div class="result-bar">
-        <Badge kind={state === "ok" ? "ok" : canceled ? "warning" : "error"}>{state}</Badge>
+        <Badge kind={state === "ok" ? "ok" : canceled || isUnfinished ? "warning" : "error"}>{state}</Badge>
         <span class="muted small">{duration(elapsedUs)}</span><span class="grow" />
         {(result || error) && <Tabs label="Form of the result" tabs={[["shown", "Result"], ["raw", "JSON"]]} value={raw ? "raw" : "shown"} onChange={(tab) => setRaw(tab === "raw")} />}
         {(result || error) && <CopyButton text={() => write(whole, 2)} label="Copy result" />}
       </div>
-      {failure ? <Problem diagnostic={failure} /> : canceled ? <p class="note">The request was canceled.</p> : raw ? <Tree value={whole} open={4} /> : error ? (
+      {failure ? <Problem diagnostic={failure} /> : canceled ? <p class="note">The request was canceled.</p> : isUnfinished && !raw ? <><p class="note">The server requires input that it did not get: set a policy or roots under Answers, or send the call again.</p><Tree value={whole} open={4} /></> : raw ? <Tree value={whole} open={4} /> : error ? (
         <div class="problem"><p class="problem-line"><Icon name="alert" /><strong>{visible(error.message)}</strong><code>{error.code}</code></p>{error.data !== undefined && <Tree value={error.data} />}</div>
       ) : result ? <Shown result={result} method={method} outputSchema={outputSchema} /> : null}
     </section>
