@@ -89,7 +89,7 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
                 ConnectFailure::NoCommonVersion { .. } if !is_legacy => Undiscovered::Broken,
                 _ if !is_legacy => Undiscovered::OtherEra,
                 // It says which versions it speaks, and clients go on with one of them (servers of the Go SDK), if that is all it does.
-                ConnectFailure::NoCommonVersion { .. } if ConversationView::new(&take).handshake().is_some() => {
+                ConnectFailure::NoCommonVersion { .. } => {
                     // Without its type, as what a check awaits is nested deeply.
                     let unlisted: Pin<Box<dyn Future<Output = Option<Conversation>> + Send + '_>> =
                         Box::pin(serves_unlisted(check_options, &mut still));

@@ -93,7 +93,7 @@ fn a_call_that_still_requires_input_is_not_shown_as_done() {
     let (_inspector, mut page) = opened(&["modern"]);
     open_tool(&mut page, "sample");
     click(&mut page, "send");
-    click(&mut page, "reject");
+    click(&mut page, "decline");
     wait_for(&mut page, "document.querySelector('[data-testid=result]')?.dataset.status === 'input-required'");
     assert!(page.text_of("[data-testid=result]").contains("requires input"));
 }

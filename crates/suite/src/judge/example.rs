@@ -19,7 +19,7 @@ impl Matcher {
         self.guesses(scope).into_iter().take(MOST).find(|guess| self.accepts(guess, scope))
     }
 
-    /// The same inside another value, where what has certain parts is rather a list than a text.
+    /// The same inside another value, where what has several parts is rather a list than a text.
     fn example_inside(&self, scope: &Map<String, Value>) -> Option<Value> {
         let mut guesses = self.guesses(scope);
         guesses.sort_by_key(|guess| guess.is_string() && self.names_parts());
@@ -28,7 +28,7 @@ impl Matcher {
 
     fn names_parts(&self) -> bool {
         match &self.test {
-            Test::Contains(_) | Test::ContainsAll(_) => true,
+            Test::ContainsAll(_) => true,
             Test::Every(tests) => tests.iter().any(Self::names_parts),
             _ => false,
         }
