@@ -488,7 +488,9 @@ const ON_KEPT_CONNECTIONS: &str =
     "respond to each request on a connection, or send `Connection: close` with the first response (http-connection-is-reusable)";
 
 fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
-    let posted = unanswerable(conversation);
+    // Whoever agreed to a version that does not exist has another fault.
+    let is_of_known = |(exchange, ..): &(&HttpExchange<'_>, String, u16)| !exchange.names_unknown_version();
+    let posted: Vec<_> = unanswerable(conversation).into_iter().filter(is_of_known).collect();
     // One that names a request of this conversation is right, whether the request has ended or not.
     let is_of_request = |exchange: &HttpExchange<'_>| {
         let canceled = posted_message(exchange).and_then(|message| message.pointer("/params/requestId").cloned());
