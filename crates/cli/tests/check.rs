@@ -425,7 +425,9 @@ fn what_is_new_since_a_trace_is_told() {
     assert_eq!(run(&["diff", "before.mcptrace"], "nothing").0, Some(0));
     let own = ["tools", "--capabilities", "{\"sampling\":{}, \"roots\":{}, \"experimental\":{}}", "--trace", "own.mcptrace"];
     assert_eq!(run(&own, "nothing").0, Some(0));
-    let (code, _, stderr) = run(&["diff", "own.mcptrace"], "nothing");
+    let exported = said(mcproof(folder.path(), &["trace", "export", "own.mcptrace", "--lock", "--output", "own.lock"]));
+    assert_eq!(exported.0, Some(0), "{exported:?}");
+    let (code, _, stderr) = run(&["diff", "own.lock"], "nothing");
     assert!(code == Some(2) && stderr.contains("--capabilities"), "{code:?}: {stderr}");
 }
 

@@ -349,8 +349,9 @@ fn a_trace_says_which_faults_were_injected() {
     let flags = ["--seed", "7", "--faults", faults.to_str().unwrap(), "--fault", "latency=1ms"];
     let words = [&[MCPROOF, "proxy", "--trace", trace.to_str().unwrap()], &flags[..], &["--", MCPROOF, "demo", "shop"]].concat();
     talk(&words.into_iter().map(str::to_owned).collect::<Vec<_>>(), b"");
-    let lines: Vec<TraceLine> = Trace::open(&trace).unwrap().map(Result::unwrap).collect();
-    let TraceLine::Trace(manifest) = &lines[0] else { panic!("{:?}", lines[0]) };
+    let trace = Trace::open(&trace).unwrap();
+    let manifest = trace.manifest().clone();
+    let lines: Vec<TraceLine> = trace.map(Result::unwrap).collect();
     assert_eq!((manifest.seed, &manifest.command[2..8]), (Some(7), &flags.map(str::to_owned)[..]));
     assert!(lines.iter().any(|line| matches!(line, TraceLine::Attachment(file) if file.name == "faults.yaml")));
 }

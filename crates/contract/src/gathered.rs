@@ -16,7 +16,7 @@ const MOST_SESSIONS: usize = 8;
 const LARGEST_LIST: usize = 16 << 20;
 
 /// A result with more values belongs to no contract that anybody reads.
-const MOST_VALUES: usize = 1_000_000;
+const MOST_VALUES: usize = 250_000;
 
 /// The contracts that sessions show, by the kind of client.
 #[derive(Debug, Default)]

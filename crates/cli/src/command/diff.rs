@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::oddities::StrictArgs;
 use crate::target::{TargetArgs, Words, names_here};
 use crate::{output, settings};
-use mcproof_contract::{Extent, Saved, Side, Visitor, diff};
+use mcproof_contract::{Extent, Profile, Saved, Side, Visitor, diff};
 use mcproof_protocol::Transport;
 use mcproof_record::{ChangeLevel, ContractDiff, Diagnostic};
 use mcproof_report::contract;
@@ -197,9 +197,14 @@ impl Arguments {
         let Some(other) = other.filter(|_| self.clients.clients.is_empty()) else {
             return Ok((self.clients.visitors(&self.server)?, CaptureExtent::Whole));
         };
-        let visitors = visitors_of(&other.contracts)?;
-        permit_own(&visitors, &self.server, &other.name)?;
-        Ok((visitors, if other.extent == Extent::Whole { CaptureExtent::Again } else { CaptureExtent::Whole }))
+        let mut visitors = visitors_of(&other.contracts)?;
+        if other.extent == Extent::Whole {
+            permit_own(&visitors, &self.server, &other.name)?;
+            return Ok((visitors, CaptureExtent::Again));
+        }
+        // A trace or check shows what it happened to list, and does not say what a client of no profile declared.
+        visitors.retain(|visitor| visitor.profile != Profile::Own || self.server.capabilities.is_some());
+        Ok((if visitors.is_empty() { self.clients.visitors(&self.server)? } else { visitors }, CaptureExtent::Whole))
     }
 
     fn live(
