@@ -1,5 +1,5 @@
 import { Component, type ComponentChildren } from "preact";
-import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { addressOf, post } from "../lib/api";
 import { isObject, type Call } from "../lib/calls";
 import { sidesText } from "../lib/compare";
