@@ -95,12 +95,12 @@ fn every_verdict_has_a_peer() -> Result<(), Failed> {
     Ok(())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "what the harness asks for")]
 fn check(peer: &str, transport: &str, table: &Mutex<Vec<String>>) -> Result<(), Failed> {
     let expected = VERDICTS.iter().find(|row| row.peer == peer && row.on.contains(&transport)).unwrap();
     let judged = tried(peer, transport, &["--json"]);
     let finished = judged.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let outcome = finished.into_iter().find(|event| event["event"] == "test-finished").unwrap();
+    let outcome = finished.into_iter().find(|event| event["event"] == "test-finished");
+    let outcome = outcome.ok_or_else(|| format!("exit code {:?}, ended: {}\n{}", judged.code, judged.ended, judged.stderr))?;
     let mut diagnostics = outcome["diagnostics"].as_array().into_iter().flatten();
     // That a flood was not judged by rules is a warning.
     let first = diagnostics.find(|diagnostic| diagnostic["severity"] == "error").unwrap_or(&Value::Null);
