@@ -150,7 +150,13 @@ fn tried(peer: &str, transport: &str, arguments: &[&str]) -> Measured {
     std::fs::write(&file, suite.to_string()).unwrap();
     let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
     // What is written by default in CI goes there too.
-    mcproof.current_dir(folder.path()).arg("test").arg(&file).args(["--era", "legacy", "--color", "never"]).args(arguments);
+    mcproof
+        .current_dir(folder.path())
+        .env("CI", "true")
+        .arg("test")
+        .arg(&file)
+        .args(["--era", "legacy", "--color", "never"])
+        .args(arguments);
     mcproof.args(["--timeout", verdicts::timeout(peer)]);
     run(&mut mcproof)
 }

@@ -9,6 +9,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Frames of a test that are written while it runs: a server that floods its stderr is not to wait for a disk. The trace of a test that
+/// ends has what was kept of its sessions, whatever stood here.
+const MOST_FRAMES: u64 = 100_000;
+
+const TOO_MANY: &str = "the test was still running: frames from here on are counted, not stored";
+
 /// Clones write to the same files.
 #[derive(Clone)]
 pub(super) struct LiveTraces(Arc<Mutex<Running>>);
@@ -31,7 +37,11 @@ struct RunningCase {
 
 enum CaseFile {
     NotYet,
-    Open(TraceWriter, BTreeMap<String, SessionKey>),
+    Open {
+        writer: TraceWriter,
+        sessions: BTreeMap<String, SessionKey>,
+        left_out: BTreeMap<SessionKey, u64>,
+    },
     /// It could not be created, or the case is over.
     Gone,
 }
@@ -104,13 +114,25 @@ impl Running {
             self.made_folder |= !self.folder.exists();
             // Whatever goes wrong does so again, and is told, when the whole trace is written.
             let created = recording::create(&self.folder.join(name), self.manifest.clone());
-            *file = created.map_or(CaseFile::Gone, |writer| CaseFile::Open(writer, BTreeMap::new()));
+            let open = |writer| CaseFile::Open { writer, sessions: BTreeMap::new(), left_out: BTreeMap::new() };
+            *file = created.map_or(CaseFile::Gone, open);
         }
-        let CaseFile::Open(writer, sessions) = file else { return None };
+        let CaseFile::Open { writer, sessions, left_out } = file else { return None };
         let known = sessions.get(server).copied().filter(|_| frame != FrameId(0));
         let key = known.unwrap_or_else(|| writer.begin_session(SessionInfo { server: server.to_owned(), ..session.clone() }));
-        sessions.insert(server.to_owned(), key);
-        Some((writer.clone(), key))
+        if known.is_none() {
+            sessions.insert(server.to_owned(), key);
+        }
+        if writer.frames() < MOST_FRAMES {
+            return Some((writer.clone(), key));
+        }
+        let count = left_out.entry(key).or_default();
+        if *count == 0 {
+            // Whoever kills the run finds this.
+            writer.omit(key, 1, TOO_MANY);
+        }
+        *count += 1;
+        None
     }
 }
 
@@ -127,7 +149,8 @@ impl RunningCase {
 
     /// Whether there is a file.
     fn end(&mut self) -> bool {
-        let CaseFile::Open(writer, _) = std::mem::replace(&mut self.file, CaseFile::Gone) else { return false };
+        let CaseFile::Open { writer, left_out, .. } = std::mem::replace(&mut self.file, CaseFile::Gone) else { return false };
+        left_out.into_iter().for_each(|(session, count)| writer.omit(session, count - 1, TOO_MANY));
         // As above.
         drop(writer.finish());
         true
