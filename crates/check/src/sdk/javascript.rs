@@ -68,19 +68,23 @@ fn runtime(program: &Program) -> Option<&'static str> {
 
 /// Of the packages that a runtime has loaded from wherever they lie: those of another package, of the store of a package manager, or of a cache.
 fn sdks_from_elsewhere(program: &Program, runtime: &str, files: FilesInMemory<'_>) -> Vec<Sdk> {
-    /// Where Deno keeps packages, each in a folder for its version.
-    const CACHE: &str = "npm";
-    let folders: &[&str] = if runtime == "deno" { &["node_modules", CACHE] } else { &["node_modules"] };
+    // Deno keeps packages in a folder of their registry, each in a folder for its version.
+    let folders: &[Option<&str>] = if runtime == "deno" { &[Some("node_modules"), None] } else { &[Some("node_modules")] };
     let places: Vec<_> = PACKAGES.iter().flat_map(|package| folders.iter().map(move |folder| (package, *folder))).collect();
-    let parts: Vec<String> = places.iter().map(|((package, _), folder)| format!("/{folder}/{package}/")).collect();
+    let parts: Vec<String> = places
+        .iter()
+        .map(|((package, _), folder)| folder.map_or_else(|| format!("/{package}/"), |folder| format!("/{folder}/{package}/")))
+        .collect();
     let loaded = files(program, &parts);
     let version_of = |package: &str| {
         let of_package = loaded.iter().filter(|file| places[file.part].0.0 == package);
         let versions: BTreeSet<String> = of_package
             .filter_map(|file| {
-                let parent = places[file.part].1;
-                let folder = file.before.join(parent).join(package);
-                let folder = if parent == CACHE { folder.join(&file.next) } else { folder };
+                let folder = match places[file.part].1 {
+                    Some(parent) => file.before.join(parent).join(package),
+                    None if file.before.parent()?.file_name()? == "npm" => file.before.join(package).join(&file.next),
+                    None => return None,
+                };
                 let manifest =
                     manifest(&folder.join("package.json")).filter(|found| found.get("name").is_some_and(|name| name == package))?;
                 Some(manifest.get("version")?.as_str()?.to_owned())
