@@ -237,19 +237,9 @@ async fn serves_unlisted(check_options: &CheckOptions, still: &mut Option<Explor
     }
     let kind = super::explorer::transport_of(check_options);
     let mut explorer = Explorer::bare(check_options, "undiscovered", kind, Revision::MODERN.as_str()).await.ok()?;
-    let mut is_served = false;
-    for (method, ..) in listing::LISTS {
-        match explorer.send_request("undiscovered", Some(method), method, json!({})).await {
-            Some(Err(error_code::METHOD_NOT_FOUND)) => {}
-            // A legacy server that answers before its handshake does not know this member.
-            outcome => {
-                is_served = matches!(outcome, Some(Ok(result)) if result.get("resultType").is_some());
-                break;
-            }
-        }
-    }
+    let answer = first_list(&mut explorer).await;
     let take = explorer.end().await;
-    is_served.then_some(take)
+    answer.is_some_and(|answer| answer.is_ok() && is_modern(&answer)).then_some(take)
 }
 
 /// Whether a server refused a request itself, without a message: as those of earlier revisions do with a version that they do not know.
@@ -260,15 +250,20 @@ fn was_refused(take: &Conversation) -> bool {
 
 /// Whether a server responds to a list as one of the modern era does; `None` if it does not respond. One without tools may have another list.
 async fn serves_modern_era(explorer: &mut Explorer<'_>) -> Option<bool> {
-    let mut outcome = None;
+    first_list(explorer).await.map(|answer| is_modern(&answer))
+}
+
+/// The response to the first list that the server knows, or to the last one if it knows none.
+async fn first_list(explorer: &mut Explorer<'_>) -> Option<Result<Value, i64>> {
+    let mut unknown = None;
     for (method, ..) in listing::LISTS {
         match explorer.send_request("undiscovered", Some(method), method, json!({})).await {
-            Some(Err(error_code::METHOD_NOT_FOUND)) => outcome = Some(false),
-            Some(answer) => return Some(is_modern(&answer)),
+            Some(Err(error_code::METHOD_NOT_FOUND)) => unknown = Some(Err(error_code::METHOD_NOT_FOUND)),
+            Some(answer) => return Some(answer),
             None => break,
         }
     }
-    outcome
+    unknown
 }
 
 /// Legacy servers may answer a list before their handshake; they know neither this member nor these errors.

@@ -17,9 +17,8 @@ use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap
 use mcproof_contract::{self as contract, CaptureFailure, Captured, Extent, Profile, Saved, Side, Visitor};
 use mcproof_protocol::{Era, EraChoice, Transport};
 use mcproof_record::{Contract, ContractChange, ContractLock, Diagnostic};
-use mcproof_trace::{CallStream, Trace, TraceError};
+use mcproof_trace::{CallStream, Trace, TraceError, is_zip};
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 
 pub(crate) type Contracts = BTreeMap<String, Contract>;
@@ -288,12 +287,6 @@ pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
     let text = mcproof_suite::bounds::read_text(path).map_err(|error| contract::unreadable(path.display(), &error));
     let saved = text.and_then(|text| contract::read_saved(path.display(), &text));
     saved.map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))
-}
-
-/// A file that begins as a trace does, and no text.
-pub(crate) fn is_zip(path: &Path) -> bool {
-    let mut start = [0; 4];
-    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK\x03\x04"
 }
 
 /// Reads the text of a lock file.

@@ -176,7 +176,13 @@ fn write_transcript(writer: &TraceWriter, session: SessionInfo, transcript: &Tra
 }
 
 pub(crate) fn create(path: &Path, manifest: Manifest) -> Result<TraceWriter, Failure> {
-    files::make_folder_of(path).and_then(|()| TraceWriter::create(path, manifest)).map_err(|error| cannot_write(path, &error))
+    create_within(path, manifest, TraceLimits::default())
+}
+
+/// The same, of which frames beyond these limits are not stored.
+pub(crate) fn create_within(path: &Path, manifest: Manifest, limits: TraceLimits) -> Result<TraceWriter, Failure> {
+    let created = files::make_folder_of(path).and_then(|()| TraceWriter::with_limits(path, manifest, limits));
+    created.map_err(|error| cannot_write(path, &error))
 }
 
 /// A trace, which goes to no pipe.

@@ -443,7 +443,7 @@ fn servers_have_names() {
     let suite = folder.path().join("shop.mcproof.yaml");
     std::fs::write(&suite, "server: { stdio: mcproof demo shop }\ntests: [{ name: a, steps: [ping] }]\n").unwrap();
     at(folder.path(), &["check", "shop.mcproof.yaml"]).check_failed(2, &["is a suite, not a server", "mcproof test shop.mcproof.yaml"]);
-    at(folder.path(), &["mock", "shop.mcproof.yaml"]).check_failed(2, &["no step of shop.mcproof.yaml says what a server responds"]);
+    at(folder.path(), &["mock", "shop.mcproof.yaml"]).check_failed(2, &["no step of shop.mcproof.yaml describes a response"]);
     std::fs::remove_file(&suite).unwrap();
     let server = Listening::start("http");
     write("mcp.json", json!({ "there": { "type": "http", "url": server.url }, "bad": {} }));

@@ -117,7 +117,7 @@ fn a_mock_of_a_suite_says_what_its_tests_expect() {
         &["note: more.mcproof.yaml:11: `subscribe shop://terms` is not served: a mock serves only calls"],
     );
     fs::write(at.join("none.mcproof.yaml"), "server: { stdio: x }\ntests: [{ name: a, steps: [ping] }]\n").unwrap();
-    check(at, &["mock", "none.mcproof.yaml"], 2, &["no step of none.mcproof.yaml says what a server responds"]);
+    check(at, &["mock", "none.mcproof.yaml"], 2, &["no step of none.mcproof.yaml describes a response"]);
 }
 
 #[test]

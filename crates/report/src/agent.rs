@@ -190,10 +190,14 @@ fn rank(finding: &Finding) -> u8 {
 
 /// What a rule says, whose quotes are short.
 fn sentence(text: &str) -> String {
-    escape::cut(&text.replace('\n', " "), 5 * WIDTH, "…", |_| false)
+    within(text, 5 * WIDTH)
 }
 
 /// Text for one line.
 fn line(text: &str) -> String {
-    escape::cut(&text.replace('\n', " "), WIDTH, "…", |_| false)
+    within(text, WIDTH)
+}
+
+fn within(text: &str, width: usize) -> String {
+    escape::cut(&text.replace('\n', " "), width, "…", |_| false)
 }

@@ -15,7 +15,7 @@ mod writer;
 
 pub use line::{Attachment, CONTRACT, End, Mark, MarkBody, Omitted, PROBE, TraceLine, TracedFrame};
 pub use manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
-pub use reader::{Ending, Trace, TraceError, TraceRoom, transport_of};
+pub use reader::{Ending, Trace, TraceError, TraceRoom, is_zip, transport_of};
 #[cfg(feature = "schema")]
 pub use schema::trace_schema;
 pub use stream::{CallStream, Item};

@@ -74,6 +74,12 @@ enum Source {
 }
 
 const ZIP: &[u8] = b"PK\x03\x04";
+/// Whether a file begins as a zip does, which no JSON document is.
+pub fn is_zip(path: &Path) -> bool {
+    let mut start = [0; 2];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && ZIP.starts_with(&start)
+}
+
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
 impl Trace {

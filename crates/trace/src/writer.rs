@@ -17,11 +17,13 @@ use zstd::stream::write::Encoder;
 pub struct TraceLimits {
     /// Bytes of the file. Frames that come later are counted, not stored.
     pub bytes: u64,
+    /// The same for their number.
+    pub frames: u64,
 }
 
 impl Default for TraceLimits {
     fn default() -> Self {
-        Self { bytes: 1 << 30 }
+        Self { bytes: 1 << 30, frames: u64::MAX }
     }
 }
 
@@ -94,7 +96,7 @@ impl TraceWriter {
     fn begin(sink: Sink, manifest: Manifest, limits: TraceLimits) -> io::Result<Self> {
         let manifest = Manifest { format: TRACE_FORMAT, sessions: Vec::new(), end: None, ..manifest };
         let mut writing = Writing {
-            limits: TraceLimits { bytes: limits.bytes.min(MOST_BYTES) },
+            limits: TraceLimits { bytes: limits.bytes.min(MOST_BYTES), ..limits },
             file: TraceFile::Between(ZipWriter::new(Counted { sink, is_broken: false, length: 0, place: 0 })),
             sessions: Vec::new(),
             omitted: Vec::new(),
@@ -201,14 +203,22 @@ pub fn trace_in_memory(manifest: Manifest, write: impl FnOnce(&TraceWriter)) -> 
 
 impl Writing {
     fn is_full(&self) -> bool {
-        self.file.length() >= self.limits.bytes
+        self.frames >= self.limits.frames || self.file.length() >= self.limits.bytes
+    }
+
+    /// Which limit was reached.
+    fn limit(&self) -> String {
+        match self.frames >= self.limits.frames {
+            true => format!("limit of {} frames reached", self.limits.frames),
+            false => format!("limit of {} bytes reached", self.limits.bytes),
+        }
     }
 
     fn omit(&mut self, session: SessionKey) {
         let Some(count) = (session.0 as usize).checked_sub(1).and_then(|index| self.omitted.get_mut(index)) else { return };
         *count += 1;
         if *count == 1 {
-            let reason = format!("limit of {} bytes reached: frames from here on are counted, not stored", self.limits.bytes);
+            let reason = format!("{}: frames from here on are counted, not stored", self.limit());
             self.record(&TraceLine::Omitted(Omitted { session, frames: 0, reason }));
         }
     }
@@ -253,7 +263,7 @@ impl Writing {
     }
 
     fn finish(&mut self) -> io::Result<End> {
-        let reason = format!("limit of {} bytes reached", self.limits.bytes);
+        let reason = self.limit();
         for (index, count) in std::mem::take(&mut self.omitted).into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let session = self.sessions[index].key;
             self.record(&TraceLine::Omitted(Omitted { session, frames: count, reason: reason.clone() }));

@@ -209,7 +209,7 @@ fn a_trace_of_which_a_byte_was_changed_is_damaged() {
 fn what_exceeds_the_limit_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mcptrace");
-    let writer = TraceWriter::with_limits(&path, Manifest::default(), TraceLimits { bytes: 5000 }).unwrap();
+    let writer = TraceWriter::with_limits(&path, Manifest::default(), TraceLimits { bytes: 5000, ..TraceLimits::default() }).unwrap();
     let session = writer.begin_session(info());
     (0..1000)
         .for_each(|id| writer.frame(session, &frame(id, &format!("{:x}", u128::from(id + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c)))));

@@ -66,11 +66,7 @@ impl HeartbeatSender {
 
     /// Why nobody outside is to be told that all is well.
     async fn problem(&self, now: Moment) -> Result<Option<String>, StoreFailure> {
-        let report = self.worker_health.report();
-        if let Some(trouble) = &report.trouble {
-            return Ok(Some(format!("results cannot be written: {}", trouble.why)));
-        }
-        if let Some(why) = report.neglect() {
+        if let Some(why) = self.worker_health.report().problem() {
             return Ok(Some(why));
         }
         if self.plan.borrow().targets.is_empty() {

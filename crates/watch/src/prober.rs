@@ -143,8 +143,10 @@ impl Prober {
             }
             Ok(Judgment::Unknown(why)) => {
                 let diagnostic = Diagnostic::error("job-schedule-unreadable", format!("cannot evaluate the schedule of the job: {why}"));
-                report
-                    .blame(diagnostic.hint("correct `zone`, or install the time zone database on this machine"), ProbeVerdict::Unreachable);
+                report.blame(
+                    diagnostic.hint("correct `cron` or `zone`, or install the time zone database on this machine"),
+                    ProbeVerdict::Unreachable,
+                );
                 (Verdict::Inconclusive, None)
             }
             Err(why) => {

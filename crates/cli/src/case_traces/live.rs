@@ -3,7 +3,7 @@
 
 use crate::recording;
 use mcproof_record::{CaseId, CasePlan, Frame, FrameId};
-use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
+use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceLimits, TraceWriter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Frames of a test that are written while it runs: a server that floods its stderr is not to wait for a disk. The trace of a test that
 /// ends has what was kept of its sessions, whatever stood here.
 const MOST_FRAMES: u64 = 100_000;
-
-const TOO_MANY: &str = "the test was still running: frames from here on are counted, not stored";
 
 /// Clones write to the same files.
 #[derive(Clone)]
@@ -37,11 +35,7 @@ struct RunningCase {
 
 enum CaseFile {
     NotYet,
-    Open {
-        writer: TraceWriter,
-        sessions: BTreeMap<String, SessionKey>,
-        left_out: BTreeMap<SessionKey, u64>,
-    },
+    Open(TraceWriter, BTreeMap<String, SessionKey>),
     /// It could not be created, or the case is over.
     Gone,
 }
@@ -113,26 +107,15 @@ impl Running {
         if matches!(file, CaseFile::NotYet) {
             self.made_folder |= !self.folder.exists();
             // Whatever goes wrong does so again, and is told, when the whole trace is written.
-            let created = recording::create(&self.folder.join(name), self.manifest.clone());
-            let open = |writer| CaseFile::Open { writer, sessions: BTreeMap::new(), left_out: BTreeMap::new() };
-            *file = created.map_or(CaseFile::Gone, open);
+            let limits = TraceLimits { frames: MOST_FRAMES, ..TraceLimits::default() };
+            let created = recording::create_within(&self.folder.join(name), self.manifest.clone(), limits);
+            *file = created.map_or(CaseFile::Gone, |writer| CaseFile::Open(writer, BTreeMap::new()));
         }
-        let CaseFile::Open { writer, sessions, left_out } = file else { return None };
+        let CaseFile::Open(writer, sessions) = file else { return None };
         let known = sessions.get(server).copied().filter(|_| frame != FrameId(0));
         let key = known.unwrap_or_else(|| writer.begin_session(SessionInfo { server: server.to_owned(), ..session.clone() }));
-        if known.is_none() {
-            sessions.insert(server.to_owned(), key);
-        }
-        if writer.frames() < MOST_FRAMES {
-            return Some((writer.clone(), key));
-        }
-        let count = left_out.entry(key).or_default();
-        if *count == 0 {
-            // Whoever kills the run finds this.
-            writer.omit(key, 1, TOO_MANY);
-        }
-        *count += 1;
-        None
+        sessions.insert(server.to_owned(), key);
+        Some((writer.clone(), key))
     }
 }
 
@@ -149,8 +132,7 @@ impl RunningCase {
 
     /// Whether there is a file.
     fn end(&mut self) -> bool {
-        let CaseFile::Open { writer, left_out, .. } = std::mem::replace(&mut self.file, CaseFile::Gone) else { return false };
-        left_out.into_iter().for_each(|(session, count)| writer.omit(session, count - 1, TOO_MANY));
+        let CaseFile::Open(writer, _) = std::mem::replace(&mut self.file, CaseFile::Gone) else { return false };
         // As above.
         drop(writer.finish());
         true

@@ -23,11 +23,9 @@ use mcproof_record::{
 };
 use mcproof_report::{Repeat, diagnostic, escape};
 use mcproof_rules::{self as rules, Area, RepeatedTools, Strictness, UnknownRule, hosts};
-use mcproof_trace::{Trace, TraceLine, TraceRoom};
+use mcproof_trace::is_zip;
 use serde_json::error::Category;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::Read as _;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use url::Url;
@@ -336,32 +334,15 @@ fn read_report(path: &Path) -> Result<CheckReport, Failure> {
     if !is_zip(path) {
         return read(path);
     }
-    let mut sessions: BTreeMap<u32, Transcript> = BTreeMap::new();
-    let mut report: Option<CheckReport> = None;
-    let unreadable = |error: mcproof_trace::TraceError| super::trace::unreadable(path, &error);
-    for line in Trace::open(path).map_err(unreadable)?.within(TraceRoom::default()) {
-        match line.map_err(unreadable)? {
-            TraceLine::Session(session) => drop(sessions.entry(session.key.0).or_default()),
-            TraceLine::Frame(frame) => sessions.entry(frame.session.0).or_default().frames.push(frame.into_frame()),
-            TraceLine::Omitted(omitted) => sessions.entry(omitted.session.0).or_default().dropped += omitted.frames,
-            TraceLine::Attachment(file) if file.name == "check.json" => {
-                report = Some(serde_json::from_slice(file.bytes.as_bytes()).map_err(|error| cannot(error.to_string()))?);
-            }
-            _ => {}
-        }
-    }
-    let Some(mut report) = report else {
+    let (sessions, report) = super::trace::sessions_with(path, "check.json")?;
+    let Some(report) = report else {
         return Err(cannot("it is not the trace of a check".into()).hint("save one with `mcproof check TARGET --trace FILE`"));
     };
+    let mut report: CheckReport = serde_json::from_slice(&report).map_err(|error| cannot(error.to_string()))?;
     for (talk, transcript) in report.conversations.iter_mut().zip(sessions.into_values()) {
         talk.transcript = transcript;
     }
     Ok(report)
-}
-
-fn is_zip(path: &Path) -> bool {
-    let mut start = [0; 2];
-    fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK"
 }
 
 fn write(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {

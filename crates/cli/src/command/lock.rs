@@ -224,7 +224,7 @@ pub(super) fn permit_own(visitors: &[Visitor], server: &TargetArgs, shown: &str)
     if server.capabilities.is_some() || visitors.iter().all(|visitor| visitor.profile != Profile::Own) {
         return Ok(());
     }
-    let message = format!("{shown} has the contract with a client that declared capabilities of its own");
+    let message = format!("{shown} was made with a client whose capabilities it does not record");
     Err(Failure::bad_input("own-capabilities", message)
         .hint("declare the same ones with --capabilities, or compare as another client with --as"))
 }

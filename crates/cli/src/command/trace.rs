@@ -15,9 +15,10 @@ mod view;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use mcproof_record::{Diagnostic, Place};
+use mcproof_record::{Diagnostic, Place, Transcript};
 use mcproof_trace::filter::Filter;
-use mcproof_trace::{Ending, Trace, TraceError};
+use mcproof_trace::{Ending, SessionKey, Trace, TraceError, TraceLine, TraceRoom};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -105,6 +106,24 @@ impl<'a> Reopenable<'a> {
             Self::Copied(file) => file.path(),
         }
     }
+}
+
+type Sessions = BTreeMap<SessionKey, Transcript>;
+
+/// The sessions of a trace, and the attachment of this name if it has one.
+pub(crate) fn sessions_with(path: &Path, name: &str) -> Result<(Sessions, Option<Vec<u8>>), Failure> {
+    let cannot = |error: TraceError| unreadable(path, &error);
+    let (mut sessions, mut found) = (Sessions::new(), None);
+    for line in Trace::open(path).map_err(cannot)?.within(TraceRoom::default()) {
+        match line.map_err(cannot)? {
+            TraceLine::Session(session) => drop(sessions.entry(session.key).or_default()),
+            TraceLine::Frame(frame) => sessions.entry(frame.session).or_default().frames.push(frame.into_frame()),
+            TraceLine::Omitted(omitted) => sessions.entry(omitted.session).or_default().dropped += omitted.frames,
+            TraceLine::Attachment(file) if file.name == name => found = Some(file.bytes.as_bytes().to_vec()),
+            _ => {}
+        }
+    }
+    Ok((sessions, found))
 }
 
 /// What to do with a trace that is too large for a command that keeps it in memory.

@@ -222,7 +222,6 @@ impl<'a> Opening<'a> {
             EraChoice::Modern => return Ok(self.discover(attempt, transport, None).await?),
             EraChoice::Auto => {}
         }
-        let asked = Instant::now();
         let mut probe = pin!(self.probe(attempt, transport, None, self.budget));
         let silence = Silence::after_request(gauge, self.budget);
         let intake = tokio::select! {
@@ -239,7 +238,7 @@ impl<'a> Opening<'a> {
         };
         self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts");
         // Any client would have waited for a server that was still starting.
-        let mut lost_to_discovery = if intake == Intake::Begun { asked.elapsed() } else { Duration::ZERO };
+        let mut lost_to_discovery = if intake == Intake::Begun { silence.elapsed() } else { Duration::ZERO };
         let mut initialize = pin!(self.initialize(attempt, transport, None));
         let initialized = tokio::select! {
             biased;

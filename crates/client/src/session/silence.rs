@@ -64,6 +64,11 @@ impl Silence {
         }
     }
 
+    /// How long it has lasted.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     fn has_unread(&self) -> bool {
         self.gauge.as_ref().is_some_and(PipeGauge::has_unread)
     }

@@ -36,6 +36,7 @@ enum Bound {
 
 pub struct RecordedAnswers {
     recording: Recording,
+    eras: Vec<Era>,
     ignored: Ignored,
     repetition: Repetition,
     /// By key: the session and the place in it, in the order of the recording.
@@ -53,7 +54,13 @@ impl RecordedAnswers {
             }
         }
         let plays = Mutex::new(vec![0; recording.sessions.len()]);
-        Self { recording, ignored, repetition, places, plays }
+        Self { eras: recording.eras(), recording, ignored, repetition, places, plays }
+    }
+
+    /// Also in an era that was not recorded.
+    #[must_use]
+    pub fn in_both_eras(self) -> Self {
+        Self { eras: vec![Era::Legacy, Era::Modern], ..self }
     }
 
     fn request(&self, (session, place): (usize, usize)) -> &RecordedRequest {
@@ -221,7 +228,7 @@ impl RecordedAnswers {
 
 impl Answers for RecordedAnswers {
     fn eras(&self) -> Vec<Era> {
-        self.recording.eras()
+        self.eras.clone()
     }
 
     fn about(&self, state: &mut SessionState, era: Era, client: &Value) -> ServerFacts {

@@ -214,6 +214,16 @@ impl Listing {
             Self::ResourceTemplates => methods::RESOURCES_TEMPLATES_LIST,
         }
     }
+
+    /// The member of the result that holds the list, and the member of an item that identifies it.
+    pub fn members(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tools => ("tools", "name"),
+            Self::Prompts => ("prompts", "name"),
+            Self::Resources => ("resources", "uri"),
+            Self::ResourceTemplates => ("resourceTemplates", "uriTemplate"),
+        }
+    }
 }
 
 /// What a client can ask to be told about.

@@ -330,7 +330,7 @@ impl<'a> Sessions<'a> {
             None => self.begin_start(server, binding).await.map_err(fail)?,
         };
         if connect.era == EraChoice::Auto && connect.protocol_version.is_none() && start.as_ref().is_some_and(Start::ignores_discovery) {
-            tap.note("the server did not respond to `server/discover` at its last two starts: `initialize` goes first");
+            tap.note("the server did not respond to `server/discover` at its last two starts: `initialize` is sent first");
             connect.era = EraChoice::Legacy;
         }
         match open_session(&target, &connect, &tap).await {

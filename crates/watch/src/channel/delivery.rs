@@ -141,19 +141,18 @@ impl DeliveryClient {
         may_send: &(dyn Fn() -> bool + Sync),
         is_sent: &mut bool,
     ) -> Result<String, DeliveryFailure> {
-        let (mut taken, mut refused, mut failed) = (String::new(), None, None);
-        let mut is_taken = posts.is_empty();
+        let (mut taken, mut refused, mut failed) = (None, None, None);
         for post in posts {
             match self.post(post, now, may_send, is_sent).await {
-                Ok(said) => (is_taken, taken) = (true, said),
+                Ok(said) => taken = Some(said),
                 Err(DeliveryFailure::TooLate) => return Err(DeliveryFailure::TooLate),
                 Err(failure @ DeliveryFailure::Refused(_)) => drop(refused.get_or_insert(failure)),
                 Err(failure) => drop(failed.get_or_insert(failure)),
             }
         }
-        match failed.or(refused.filter(|_| !is_taken)) {
-            Some(failure) => Err(failure),
-            None => Ok(taken),
+        match (failed, taken, refused) {
+            (Some(failure), ..) | (None, None, Some(failure)) => Err(failure),
+            (None, taken, _) => Ok(taken.unwrap_or_default()),
         }
     }
 

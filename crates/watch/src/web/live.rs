@@ -164,12 +164,8 @@ fn unanswered(why: &str) -> String {
 }
 
 async fn problem(state: &State) -> Option<String> {
-    let report = state.worker_health.report();
-    if let Some(why) = report.neglect().filter(|_| report.trouble.is_none()) {
+    if let Some(why) = state.worker_health.report().problem() {
         return Some(super::shown::plain(&why));
-    }
-    if let Some(trouble) = report.trouble {
-        return Some(format!("results cannot be written: {}", super::shown::plain(&trouble.why)));
     }
     let targets = match state.store.freshness().await {
         Ok(targets) => targets,

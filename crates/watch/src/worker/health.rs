@@ -63,6 +63,12 @@ pub struct HealthReport {
 }
 
 impl HealthReport {
+    /// Why the monitor is not well, if it is not.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let trouble = self.trouble.as_ref().map(|trouble| format!("results cannot be written: {}", trouble.why));
+        trouble.or_else(|| self.neglect())
+    }
+
     /// What goes on beside the probes and was not done for a while, and why. Nobody would notice otherwise: results still come in,
     /// and messages are still delivered.
     pub fn neglect(&self) -> Option<String> {

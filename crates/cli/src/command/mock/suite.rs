@@ -4,9 +4,10 @@
 use crate::failure::Failure;
 use crate::faults::told;
 use crate::output;
-use mcproof_protocol::{Era, Revision, methods};
+use crate::suites::folder_of;
+use mcproof_protocol::{Revision, methods};
 use mcproof_record::{Direction, Frame, FrameBody, FrameId, Transcript};
-use mcproof_relay::mock::{Answers, Ignored, Miss, RecordedAnswers, Recording, Repetition, Script, ServerFacts, SessionState, TimedStep};
+use mcproof_relay::mock::{Answers, Ignored, RecordedAnswers, Recording, Repetition};
 use mcproof_report::escape_line;
 use mcproof_suite::Environment;
 use mcproof_suite::run::{MadeExchange, Rehearsal, rehearse};
@@ -25,8 +26,7 @@ pub(super) fn read(
     ignored: &[String],
     repetition: Repetition,
 ) -> Result<Box<dyn Answers>, Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let suite = mcproof_suite::load(&path.display().to_string(), text, folder, environment).map_err(told)?;
+    let suite = mcproof_suite::load(&path.display().to_string(), text, folder_of(path), environment).map_err(told)?;
     if suite.servers.len() > 1 {
         let names: Vec<&str> = suite.servers.keys().map(String::as_str).collect();
         let message = format!("{} has several servers, but a mock replaces one: {}", path.display(), names.join(", "));
@@ -38,37 +38,13 @@ pub(super) fn read(
         output::talk(&format!("note: {}:{}: `{title}` is not served: {why}\n", step.place.file, step.place.line));
     }
     if rehearsal.sessions.is_empty() && rehearsal.lists.is_empty() {
-        let failure = Failure::bad_input("nothing-to-serve", format!("no step of {} says what a server responds", path.display()));
+        let failure = Failure::bad_input("nothing-to-serve", format!("no step of {} describes a response", path.display()));
         return Err(failure.hint("a mock serves the calls, reads, prompts, completions and lists of a suite"));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().split('.').next().unwrap_or_default().to_owned();
     let recording = Recording::of(&transcripts(&name, rehearsal));
-    Ok(Box::new(SuiteAnswers(RecordedAnswers::new(recording, Ignored(ignored.to_vec()), repetition))))
-}
-
-/// A suite says nothing of eras: its tests pass in both.
-struct SuiteAnswers(RecordedAnswers);
-
-impl Answers for SuiteAnswers {
-    fn eras(&self) -> Vec<Era> {
-        vec![Era::Legacy, Era::Modern]
-    }
-
-    fn about(&self, state: &mut SessionState, era: Era, client: &Value) -> ServerFacts {
-        self.0.about(state, era, client)
-    }
-
-    fn answer(&self, state: &mut SessionState, era: Era, method: &str, params: &Value) -> Result<Script, Miss> {
-        self.0.answer(state, era, method, params)
-    }
-
-    fn noted(&self, state: &mut SessionState, method: &str) -> Vec<TimedStep> {
-        self.0.noted(state, method)
-    }
-
-    fn tool(&self, name: &str) -> Option<Value> {
-        self.0.tool(name)
-    }
+    // A suite says nothing of eras: its tests pass in both.
+    Ok(Box::new(RecordedAnswers::new(recording, Ignored(ignored.to_vec()), repetition).in_both_eras()))
 }
 
 /// The sessions as if they had been recorded over stdio.

@@ -1,7 +1,6 @@
 //! `mcproof probe --replay FILE`: judges a saved probe by the current rules, without the server.
 
 use crate::command::trace;
-use crate::contracts::is_zip;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
@@ -9,9 +8,8 @@ use mcproof_contract::probe::take_of;
 use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, RuleResult, Severity, Transcript};
 use mcproof_report::{diagnostic, probe as lines};
 use mcproof_rules::{self as rules, Strictness};
-use mcproof_trace::{PROBE, SessionKey, Trace, TraceError, TraceLine, TraceRoom};
+use mcproof_trace::{PROBE, is_zip};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What was saved: the evidence of a monitor, or a trace.
@@ -86,31 +84,23 @@ fn read(path: &Path) -> Result<Saved, Failure> {
 
 /// The report of a trace, if it has one, and its last session: `--retry` begins another one for each attempt.
 fn read_trace(path: &Path) -> Result<Saved, Failure> {
-    let unreadable = |error: TraceError| trace::unreadable(path, &error);
-    let mut report: Option<ProbeReport> = None;
-    let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
-    for line in Trace::open(path).map_err(unreadable)?.within(TraceRoom::default()) {
-        match line.map_err(unreadable)? {
-            TraceLine::Session(session) => drop(sessions.entry(session.key).or_default()),
-            TraceLine::Frame(frame) => sessions.entry(frame.session).or_default().frames.push(frame.into_frame()),
-            TraceLine::Omitted(omitted) => sessions.entry(omitted.session).or_default().dropped += omitted.frames,
-            TraceLine::Attachment(file) if file.name == PROBE => {
-                let broken = |error: serde_json::Error| not_a_probe(path, &error.to_string());
-                let read: Value = serde_json::from_slice(file.bytes.as_bytes()).map_err(broken)?;
-                if let Some(version) = read["version"].as_u64().filter(|version| *version > u64::from(FORMAT_VERSION)) {
-                    return Err(too_new(path, version));
-                }
-                report = Some(serde_json::from_value(read).map_err(broken)?);
-            }
-            _ => {}
-        }
-    }
+    let (mut sessions, saved) = trace::sessions_with(path, PROBE)?;
+    let report = saved.map(|saved| read_report(path, &saved)).transpose()?;
     let count = sessions.len();
     let Some((_, transcript)) = sessions.pop_last() else { return Err(not_a_probe(path, "it has no session")) };
     if count > 1 {
         output::talk(&format!("{} has {count} sessions: the last one is judged\n", path.display()));
     }
     Ok(Saved { report, transcript })
+}
+
+fn read_report(path: &Path, saved: &[u8]) -> Result<ProbeReport, Failure> {
+    let broken = |error: serde_json::Error| not_a_probe(path, &error.to_string());
+    let report: Value = serde_json::from_slice(saved).map_err(broken)?;
+    match report["version"].as_u64() {
+        Some(version) if version > u64::from(FORMAT_VERSION) => Err(too_new(path, version)),
+        _ => serde_json::from_value(report).map_err(broken),
+    }
 }
 
 fn not_a_probe(path: &Path, reason: &str) -> Failure {

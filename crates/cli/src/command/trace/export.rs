@@ -63,7 +63,7 @@ struct Format {
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, format, output, server } = arguments;
     if server.is_some() && !format.suite && !format.lock {
-        return Err(Failure::bad_input("bad-arguments", "--server needs --suite or --lock"));
+        return Err(Failure::bad_input("bad-arguments", "`--server` requires --suite or --lock"));
     }
     if format.suite {
         return suite::run(file, output.as_deref(), server.as_deref());

@@ -93,8 +93,9 @@ impl Copy {
             // Its hashes are those of what it says.
             TraceLine::Attachment(file) if file.name == CONTRACT => {
                 let clean = redactor.bytes(file.bytes.as_bytes());
-                if let Some(lock) = std::str::from_utf8(&clean).ok().and_then(mcproof_contract::rehashed) {
-                    self.writer.attach(CONTRACT, lock.as_bytes());
+                match std::str::from_utf8(&clean).ok().and_then(mcproof_contract::rehashed) {
+                    Some(lock) => self.writer.attach(CONTRACT, lock.as_bytes()),
+                    None => output::talk(&format!("{CONTRACT} was left out: without the secrets it is not a lock\n")),
                 }
             }
             TraceLine::Attachment(file) => self.writer.attach(&text(file.name), &redactor.bytes(file.bytes.as_bytes())),

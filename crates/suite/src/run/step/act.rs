@@ -351,12 +351,7 @@ async fn list(listing: Listing, open: &Open, deadline: Duration, policy: Policy<
 /// The outer error is one of the wire, the inner one of the list that came.
 async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<Result<Answer, Diagnostic>, RequestError> {
     let method = listing.method();
-    let (key, name) = match listing {
-        Listing::Tools => ("tools", "name"),
-        Listing::Prompts => ("prompts", "name"),
-        Listing::Resources => ("resources", "uri"),
-        Listing::ResourceTemplates => ("resourceTemplates", "uriTemplate"),
-    };
+    let (key, name) = listing.members();
     let begun = open.tap.mark();
     let listed = match open.session.list(method, key, deadline).await {
         Ok(listed) => listed,

@@ -142,10 +142,10 @@ impl<'a> Making<'a> {
             _ => return Err("a mock serves only calls, reads, prompts, completions and lists of a suite".to_owned()),
         }
         if step.task.is_some() {
-            return Err("a suite does not say how a task goes on".to_owned());
+            return Err("a suite does not describe how a task proceeds".to_owned());
         }
         if step.expect.notifications.is_some() {
-            return Err("notifications are not made from a suite".to_owned());
+            return Err("a mock of a suite sends no notifications".to_owned());
         }
         let asked = request(step, Era::Legacy, scope).map_err(|problem| problem.message)?.ok_or("it sends no request")?;
         let mut why = "no value was found that fits what it expects".to_owned();
@@ -268,8 +268,8 @@ impl<'a> Making<'a> {
         }
         for (step, listing, scope) in listings {
             let result = lists.get(listing.method()).cloned().unwrap_or_else(|| list_of(listing, Vec::new()));
-            let items = result.get(keys(listing).0).and_then(Value::as_array).into_iter().flatten();
-            let by_name = items.filter_map(|item| Some((item.get(keys(listing).1)?.as_str()?.to_owned(), item.clone())));
+            let items = result.get(listing.members().0).and_then(Value::as_array).into_iter().flatten();
+            let by_name = items.filter_map(|item| Some((item.get(listing.members().1)?.as_str()?.to_owned(), item.clone())));
             let payload = Payload::of(Value::Object(by_name.collect()));
             let answer = Answer { result: Ok(result), payload, frame: None, elapsed: Duration::ZERO };
             let flaw = shape(&step.action, &answer, Revision::LATEST_LEGACY.as_str());
@@ -281,22 +281,12 @@ impl<'a> Making<'a> {
     }
 }
 
-/// The key of a list in its result, and the member that names an item.
-fn keys(listing: Listing) -> (&'static str, &'static str) {
-    match listing {
-        Listing::Tools => ("tools", "name"),
-        Listing::Prompts => ("prompts", "name"),
-        Listing::Resources => ("resources", "uri"),
-        Listing::ResourceTemplates => ("resourceTemplates", "uriTemplate"),
-    }
-}
-
 fn list_of(listing: Listing, items: Vec<Value>) -> Value {
-    Value::Object(Map::from_iter([(keys(listing).0.to_owned(), Value::Array(items))]))
+    Value::Object(Map::from_iter([(listing.members().0.to_owned(), Value::Array(items))]))
 }
 
 fn item_of(listing: Listing, name: &str, described: &Map<String, Value>) -> Value {
-    let mut item = Map::from_iter([("name".to_owned(), json!(name)), (keys(listing).1.to_owned(), json!(name))]);
+    let mut item = Map::from_iter([("name".to_owned(), json!(name)), (listing.members().1.to_owned(), json!(name))]);
     if listing == Listing::Tools {
         item.insert("inputSchema".to_owned(), json!({ "type": "object" }));
     }

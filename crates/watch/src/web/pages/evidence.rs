@@ -89,7 +89,7 @@ pub(in crate::web) async fn page(
         Some("download=trace") => {
             let body: Body = serde_json::from_str(body.get()).map_err(|_| GONE)?;
             let written = trace(body, at.to_string())
-                .map_err(|error| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, format!("no trace can be made of it: {error}")))?;
+                .map_err(|error| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, format!("the trace cannot be written: {error}")))?;
             return Ok(download("application/octet-stream", file_name(&id, "mcptrace"), written));
         }
         Some(query) if query.starts_with("download") => {
