@@ -48,7 +48,16 @@ use std::process::ExitCode;
 use together::*;
 use turns::*;
 
+// Those that wait longest are begun first.
 const CLAIMS: &[(&str, Claim)] = claims![
+    a_mute_that_ends_in_memory_is_over_there_and_in_the_database,
+    what_an_unread_standby_tells_anew_goes_on,
+    an_outage_is_told_while_the_database_takes_nothing,
+    what_is_known_in_memory_is_shown_and_jobs_report_there,
+    a_monitor_that_starts_without_its_database_tells_and_stores_it_later,
+    what_people_decide_in_memory_counts_at_once_and_is_written_once,
+    what_the_database_does_not_take_is_tried_again_later,
+    a_decision_that_the_database_refuses_is_taken_by_whoever_stands_in,
     a_turn_is_leased_to_one_worker_only,
     a_target_is_monitored_as_long_as_a_process_names_it,
     what_a_process_that_was_killed_monitored_is_kept_until_a_file_is_read_again,
@@ -80,14 +89,6 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_restart_believes_no_times_that_have_not_come_yet,
     what_a_job_said_while_the_clock_was_ahead_is_outlived_by_what_it_says_later,
     what_people_decided_while_the_clock_was_ahead_lasts_as_long_as_they_said,
-    an_outage_is_told_while_the_database_takes_nothing,
-    a_monitor_that_starts_without_its_database_tells_and_stores_it_later,
-    what_is_known_in_memory_is_shown_and_jobs_report_there,
-    what_an_unread_standby_tells_anew_goes_on,
-    what_the_database_does_not_take_is_tried_again_later,
-    what_people_decide_in_memory_counts_at_once_and_is_written_once,
-    a_decision_that_the_database_refuses_is_taken_by_whoever_stands_in,
-    a_mute_that_ends_in_memory_is_over_there_and_in_the_database,
     a_database_of_an_earlier_version_goes_on,
     a_database_of_the_version_before_keeps_its_audit_log,
     a_database_of_a_later_version_is_left_alone,
@@ -115,9 +116,11 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let arguments = Arguments::from_args();
-    let trials =
-        databases::trials(CLAIMS, CLAIMS_OF_POSTGRES, &arguments).into_iter().chain(crash::trials()).chain([trial_of_connections()]);
+    let mut arguments = Arguments::from_args();
+    // They wait for intervals and deadlines, and hardly compute.
+    arguments.test_threads.get_or_insert(8);
+    let claims = databases::trials(CLAIMS, CLAIMS_OF_POSTGRES, &arguments);
+    let trials = crash::trials().into_iter().chain(claims).chain([trial_of_connections()]);
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
