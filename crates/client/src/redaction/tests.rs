@@ -1,7 +1,7 @@
 use super::*;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn check(secrets: &[&str], text: &str, expected: &str) {
     let redactor = Redactor::new(secrets.iter().map(|secret| (*secret).to_owned()));
@@ -174,18 +174,23 @@ fn a_secret_that_goes_on_in_the_next_piece_goes_on_being_hidden() {
     }
 }
 
+/// Ten times the bytes take about ten times as long, on whatever machine; a hundred times is what looking at each for each is.
 #[test]
 fn the_work_grows_with_the_bytes() {
-    let time = |secret: &str, text: &str| {
-        let redactor = Redactor::new([secret.to_owned()]);
-        let began = Instant::now();
-        redactor.text(text);
-        began.elapsed()
-    };
     for unit in ["a", "%", "\\", "&amp;", "%25", "ab", "YWFh", "61", "97,", "=61", "\\141", "00", "\\u0061"] {
         let almost = format!("{}b", unit.repeat(2000 / unit.len()));
-        let took = time(&almost, &unit.repeat(200_000 / unit.len()));
-        assert!(took < Duration::from_secs(20), "{unit}: {took:?}");
+        let redactor = Redactor::new([almost]);
+        let fastest = |bytes: usize| {
+            let text = unit.repeat(bytes / unit.len());
+            let time = |_| {
+                let began = Instant::now();
+                redactor.text(&text);
+                began.elapsed()
+            };
+            (0..3).map(time).min().unwrap()
+        };
+        let (few, many) = (fastest(20_000), fastest(200_000));
+        assert!(many < few * 40, "{unit}: {few:?} and {many:?}");
     }
 }
 
