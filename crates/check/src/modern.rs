@@ -101,18 +101,20 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
                     other => other,
                 },
             };
-            match undiscovered {
-                Undiscovered::Broken => {}
-                Undiscovered::Modern(other) => conversations.push(*other),
+            let unwanted = match undiscovered {
+                Undiscovered::Broken => still,
+                Undiscovered::Modern(other) => {
+                    conversations.push(*other);
+                    still
+                }
                 Undiscovered::OtherEra | Undiscovered::Silent => {
                     take.opened = Opened::OtherEra;
                     // Nobody may want it.
-                    if let Some(explorer) = still
-                        && let Err(unwanted) = hand_on.send(explorer)
-                    {
-                        unwanted.end().await;
-                    }
+                    still.and_then(|explorer| hand_on.send(explorer).err())
                 }
+            };
+            if let Some(unwanted) = unwanted {
+                unwanted.end().await;
             }
             conversations.insert(0, take);
             EraOutcome { conversations, kind: None, failure: Some(failure) }
@@ -206,7 +208,8 @@ async fn look_undiscovered(check_options: &CheckOptions, eras: &EraSupport, stil
     {
         return Undiscovered::OtherEra;
     }
-    if let (true, Some(refused)) = (check_options.budget.is_one_at_a_time(), still.take()) {
+    // One that is modern after all, or does not respond, is not handed on: a late response would come into the next conversation.
+    if let Some(refused) = still.take() {
         refused.end().await;
     }
     let kind = super::explorer::transport_of(check_options);

@@ -1,7 +1,7 @@
 //! The contract in a trace: what the recorded traffic shows of it, as a lock beside the frames. Knows calls and traces, no sessions.
 
 use mcproof_contract::{GatheredContracts, TraceFailure, parse, write};
-use mcproof_record::{ContractLock, Direction, Frame};
+use mcproof_record::{ContractLock, Direction, Frame, Raw};
 use mcproof_trace::calls::{Call, CallStatus, CallTracker, Update};
 use mcproof_trace::{CONTRACT, CallStream, Item, SessionKey, TraceError, TraceWriter};
 use std::collections::BTreeMap;
@@ -33,8 +33,9 @@ impl ShownContract {
 
     /// Takes a call that has ended.
     pub(crate) fn call(&mut self, call: &Call) {
-        if let (Direction::ToServer, CallStatus::Ok, Some(response)) = (call.direction, call.status, &call.response) {
-            self.gathered.add(call.session.0, &call.method, call.request.as_bytes(), response.as_bytes());
+        if call.direction == Direction::ToServer && !matches!(call.status, CallStatus::Pending | CallStatus::InputRequired) {
+            let response = call.response.as_ref().map(Raw::as_bytes).unwrap_or_default();
+            self.gathered.add(call.session.0, &call.method, call.request.as_bytes(), response);
         }
     }
 
@@ -124,7 +125,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<ContractLock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcproof_record::{FrameBody, FrameId, Raw};
+    use mcproof_record::{FrameBody, FrameId};
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -146,6 +147,8 @@ mod tests {
         let lock = shown.lock().unwrap();
         let contract = &lock.contracts["legacy/minimal"];
         assert_eq!((&contract.tools, &contract.prompts), (&Some(vec![json!({ "name": "a" })]), &None));
+        // The request for the prompts has no response.
+        assert_eq!(contract.partial.as_ref().unwrap().failed, ["prompts/list"]);
         assert_eq!(read(write(&lock).as_bytes()), Some(lock));
     }
 }

@@ -9,7 +9,7 @@ use crate::traffic::unknown_rules;
 use crate::{output, settings};
 use mcproof_client::{Destinations, ListedHost, Tls, given_secrets};
 use mcproof_protocol::{EraChoice, Transport};
-use mcproof_record::{Diagnostic, Place};
+use mcproof_record::{Diagnostic, Place, counted};
 use mcproof_report::diagnostic;
 use mcproof_suite::bounds::{MOST_BYTES, read_file};
 use mcproof_suite::judge::has_long_integer;
@@ -98,10 +98,12 @@ impl Read {
             Self::InvalidSuites(mistaken) => mistaken,
         };
         output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
-        let count = format!("{} {}", mistakes.len(), if mistakes.len() == 1 { "error" } else { "errors" });
+        let count = counted(mistakes.len(), "error");
         output::talk(&match suites == of {
             true => format!("\n{count}; no tests were run\n"),
-            false => format!("\n{count} in {suites} of {of} suites; no tests were run. To run the other suites, name only them\n"),
+            false => {
+                format!("\n{count} in {suites} of {}; no tests were run. To run the other suites, name only them\n", counted(of, "suite"))
+            }
         });
         None
     }

@@ -223,6 +223,18 @@ fn what_a_server_does_with_unknown_versions_is_told_as_that() {
     }
 }
 
+/// A process that refused to be discovered may be modern all the same, which is seen in another one: it ends as every other does.
+#[test]
+fn a_process_that_refused_discovery_is_ended_before_it_is_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/undiscoverable.py");
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--", "python3", server.to_str().unwrap(), "log"]));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let discovered = log.lines().find_map(|line| line.strip_suffix(" server/discover")).unwrap();
+    assert!(log.lines().any(|line| line == format!("{discovered} ended")), "{log}");
+}
+
 #[test]
 fn a_server_that_lists_only_legacy_versions_and_serves_the_modern_one_contradicts_itself() {
     let folder = tempfile::tempdir().unwrap();

@@ -41,7 +41,11 @@ fn check(folder: &Path, arguments: &[&str], code: i32, said: &[&str]) -> Ran {
 }
 
 fn lock_in(folder: &Path) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(folder.join("mcproof.lock")).unwrap()).unwrap()
+    lock_of(&folder.join("mcproof.lock"))
+}
+
+fn lock_of(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// A server that listens, until this is dropped.
@@ -266,6 +270,65 @@ fn an_era_that_is_silent_today_is_not_called_removed() {
     std::fs::write(&serve, slow).unwrap();
     check(at, &["lock", "--verify", "--connect-timeout", "4s"], 3, &["no response to `server/discover`"]);
     check(at, &["diff", "mcproof.lock", "--connect-timeout", "4s", "--", "sh", "serve.sh"], 3, &["no response to `server/discover`"]);
+}
+
+/// Responds to a list of prompts with an error, if it has the argument `fails`.
+const WITH_PROMPTS: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    response = {"jsonrpc": "2.0", "id": message["id"]}
+    method = message.get("method")
+    if method == "initialize":
+        info = {"name": "s", "version": "1"}
+        capabilities = {"tools": {}, "prompts": {}}
+        response["result"] = {"protocolVersion": message["params"]["protocolVersion"], "serverInfo": info, "capabilities": capabilities}
+    elif method == "tools/list":
+        response["result"] = {"tools": [{"name": "t", "description": "T.", "inputSchema": {"type": "object"}}]}
+    elif method == "prompts/list" and "fails" not in sys.argv:
+        response["result"] = {"prompts": [{"name": "p"}]}
+    elif method == "prompts/list":
+        response["error"] = {"code": -32603, "message": "no database"}
+    elif method == "ping":
+        response["result"] = {}
+    else:
+        response["error"] = {"code": -32601, "message": "unknown method"}
+    print(json.dumps(response), flush=True)
+"#;
+
+/// What the lock of a trace does not know is named; what a server did not return is not green.
+#[test]
+fn what_a_partial_side_does_not_show_is_told_or_inconclusive() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("s.py"), WITH_PROMPTS).unwrap();
+    let sound = ["--", "python3", "s.py"];
+    check(at, &[&["tools", "--era", "legacy", "--trace", "t.mcptrace"], &sound[..]].concat(), 0, &[]);
+    check(at, &["trace", "export", "t.mcptrace", "--lock", "--output", "part.lock"], 0, &["no client listed them: prompts"]);
+    let partial = lock_of(&at.join("part.lock"));
+    validates("lock", &partial);
+    assert_eq!(partial["contracts"]["legacy/minimal"]["partial"], json!({}));
+    let told = ["not compared: revisions: ", "not compared: prompts: not listed in ", "no changes, for legacy/minimal"];
+    check(at, &[&["diff", "part.lock"], &sound[..]].concat(), 0, &told);
+    check(at, &[&["diff", "t.mcptrace"], &sound[..]].concat(), 0, &told);
+    check(at, &[&["lock", "--verify", "--lock", "part.lock"], &sound[..]].concat(), 0, &told);
+    check(at, &[&["probe", "--lock", "part.lock"], &sound[..]].concat(), 0, &[]);
+    check(at, &[&["lock", "--output", "whole.lock"], &sound[..]].concat(), 0, &[]);
+    assert!(lock_of(&at.join("whole.lock"))["contracts"]["legacy/full"].get("partial").is_none());
+    // What it knows is judged, and a client that was chosen is no change.
+    check(at, &["diff", "part.lock", "--", MCPROOF, "demo", "shop"], 1, &["tool-removed"]);
+    let unseen = ["not compared: `modern/full` of ", "no changes, for legacy/full"];
+    check(at, &["lock", "--output", "shop.lock", "--", MCPROOF, "demo", "shop"], 0, &[]);
+    check(at, &["diff", "shop.lock", "--as", "legacy", "--", MCPROOF, "demo", "shop"], 0, &unseen);
+    // A list that fails.
+    check(at, &["check", "--only", "lists", "--trace", "failed.json", "--", "python3", "s.py", "fails"], 1, &[]);
+    let failed = ["prompts: `prompts/list` failed in failed.json", "the comparison is inconclusive"];
+    check(at, &["diff", "whole.lock", "failed.json"], 1, &failed);
+    check(at, &["diff", "whole.lock", "failed.json", "--deny", "none", "--json"], 1, &["\"inconclusive\": true", failed[1]]);
+    check(at, &[&["diff", "failed.json"], &sound[..]].concat(), 1, &failed);
+    check(at, &["lock", "--verify", "--lock", "whole.lock", "--", "python3", "s.py", "fails"], 1, &["no database"]);
 }
 
 #[test]

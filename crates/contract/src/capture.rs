@@ -84,7 +84,7 @@ pub async fn complete(
         for ((method, key, capability, _, _), known) in LISTS.into_iter().zip(known) {
             lists.push(match known {
                 Some(known) => Some(known),
-                None if offers(handshake, capability) => Some(list(session, method, key, timeout).await?),
+                None if declares(&handshake.result, capability) => Some(list(session, method, key, timeout).await?),
                 None => None,
             });
         }
@@ -256,9 +256,9 @@ fn in_order(
     }
 }
 
-/// Method and key of each list, in the order of [`of_parts`].
-pub(super) fn lists() -> [(&'static str, &'static str); 4] {
-    LISTS.map(|(method, key, ..)| (method, key))
+/// Method, key and capability of each list, in the order of [`of_parts`].
+pub(super) fn lists() -> [(&'static str, &'static str, &'static str); 4] {
+    LISTS.map(|(method, key, capability, ..)| (method, key, capability))
 }
 
 fn told_versions(handshake: &Handshake) -> Vec<String> {
@@ -276,10 +276,11 @@ fn told_versions(handshake: &Handshake) -> Vec<String> {
     versions
 }
 
-/// Whether a list may be requested. A modern server without discovery declares nothing, so every list may.
-fn offers(handshake: &Handshake, capability: &str) -> bool {
-    let declared = handshake.capabilities.get(capability).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
-    declared || handshake.result.get("capabilities").is_none()
+/// Whether a list may be requested, by the result of a handshake. A modern server without discovery declares nothing, so every list may.
+pub(super) fn declares(result: &Value, capability: &str) -> bool {
+    result
+        .get("capabilities")
+        .is_none_or(|declared| declared.get(capability).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false))))
 }
 
 async fn await_announcement(session: &Session) {

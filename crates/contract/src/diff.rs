@@ -6,7 +6,7 @@ mod suspicion;
 mod tools;
 
 use super::profile::{Profile, Visitor};
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use mcproof_record::{ChangeLevel, Contract, ContractChange, ContractDiff, FORMAT_VERSION};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,12 +20,46 @@ pub struct Side<'a> {
     pub extent: Extent,
 }
 
-/// How much of a contract a side shows.
+/// How much of its contracts a side shows. A contract that is marked as partial is so on any side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     Whole,
     /// What happened to be asked, by some client.
     Part,
+}
+
+impl Side<'_> {
+    /// Whether it shows only a part of the contract with this key.
+    fn is_part(self, key: &str) -> bool {
+        self.extent == Extent::Part || self.contracts.get(key).is_some_and(Contract::is_partial)
+    }
+
+    /// Whether a contract that it does not have may exist.
+    fn may_have_more(self) -> bool {
+        self.extent == Extent::Part || self.contracts.values().any(Contract::is_partial)
+    }
+}
+
+/// One of two contracts with the same kind of client.
+struct Shown<'a> {
+    /// That of the side.
+    name: &'a str,
+    contract: &'a Contract,
+    is_part: bool,
+}
+
+impl Shown<'_> {
+    /// Whether the server did not return this list.
+    fn has_failed(&self, method: &str) -> bool {
+        self.contract.partial.as_ref().is_some_and(|partial| partial.failed.iter().any(|failed| failed == method))
+    }
+}
+
+/// What a comparison leaves open.
+#[derive(Default)]
+struct LeftOpen {
+    not_compared: Vec<String>,
+    is_inconclusive: bool,
 }
 
 /// How many names of items are listed one by one.
@@ -35,7 +69,7 @@ const MOST_NAMES: usize = 6;
 pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
     let mut changes = Changes::default();
     let mut keys = Vec::new();
-    let mut not_compared = Vec::new();
+    let mut open = LeftOpen::default();
     let partners = pair(old, new);
     for (before, after) in &partners {
         keys.push((*after).clone());
@@ -46,16 +80,15 @@ pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
             may_be_offered_more(before, after).then(|| leave_common(&mut one, &other)),
             may_be_offered_more(after, before).then(|| leave_common(&mut other, &one)),
         ] {
-            not_compared.extend(set_aside.filter(|names| !names.is_empty()).map(|names| format!("{}: {shown}", enumerated(&names))));
+            open.not_compared.extend(set_aside.filter(|names| !names.is_empty()).map(|names| format!("{}: {shown}", enumerated(&names))));
         }
-        let (before, after) = (&one, &other);
-        let extent = if old.extent == Extent::Part || new.extent == Extent::Part { Extent::Part } else { Extent::Whole };
-        compare(before, after, extent, &mut changes, &mut not_compared);
+        let before = Shown { name: old.name, contract: &one, is_part: old.is_part(before) };
+        let after = Shown { name: new.name, contract: &other, is_part: new.is_part(after) };
+        compare(&before, &after, &mut changes, &mut open);
     }
     let era = |key: &str| Visitor::of_key(key).ok().map(|(visitor, _)| visitor.era);
     let eras = |side: Side<'_>| side.contracts.keys().filter_map(|key| era(key)).collect::<BTreeSet<Era>>();
     let (eras_before, eras_after) = (eras(old), eras(new));
-    let is_whole = old.extent == Extent::Whole && new.extent == Extent::Whole;
     let sides = [
         (old, new, &eras_after, ChangeLevel::Breaking, "era-removed", "is no longer supported"),
         (new, old, &eras_before, ChangeLevel::Compatible, "era-added", "is supported now"),
@@ -64,20 +97,21 @@ pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
         let is_paired = |key: &String| partners.iter().any(|(before, after)| *before == key || *after == key);
         for key in side.contracts.keys().filter(|key| !is_paired(key)) {
             match era(key) {
-                Some(era) if is_whole && !others.contains(&era) => {
+                Some(era) if !other.may_have_more() && !others.contains(&era) => {
                     changes.key = key.clone();
                     changes.add(level, code, &format!("the {era} era"), "", reason.to_owned());
                 }
                 // What some client asked is compared with one kind of client; that there are others says nothing.
-                Some(era) if !is_whole && others.contains(&era) => {}
-                _ => not_compared.push(format!("{} shows nothing of `{key}`", other.name)),
+                Some(era) if (side.is_part(key) || other.may_have_more()) && others.contains(&era) => {}
+                _ => open.not_compared.push(format!("{} shows nothing of `{key}`", other.name)),
             }
         }
     }
     let mut changes = changes.all;
     changes.sort_by_key(|change| std::cmp::Reverse((change.level, change.suspicion.is_some())));
     let name = |side: Side<'_>| side.name.to_owned();
-    ContractDiff { version: FORMAT_VERSION, old: name(old), new: name(new), keys, not_compared, changes }
+    let LeftOpen { not_compared, is_inconclusive } = open;
+    ContractDiff { version: FORMAT_VERSION, old: name(old), new: name(new), keys, not_compared, inconclusive: is_inconclusive, changes }
 }
 
 /// The keys that are compared with each other. A side that shows what some client happened to ask is compared with any
@@ -85,13 +119,12 @@ pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
 fn pair<'a>(old: Side<'a>, new: Side<'a>) -> Vec<(&'a String, &'a String)> {
     let mut pairs: Vec<(&String, &String)> =
         old.contracts.keys().filter_map(|key| Some((key, new.contracts.get_key_value(key)?.0))).collect();
-    if old.extent == Extent::Part || new.extent == Extent::Part {
-        let era = |key: &str| Visitor::of_key(key).ok().map(|(visitor, _)| visitor.era);
-        for before in old.contracts.keys() {
-            let after = new.contracts.keys().find(|after| era(after) == era(before));
-            if let Some(after) = after.filter(|after| !pairs.iter().any(|(known, other)| *known == before || other == after)) {
-                pairs.push((before, after));
-            }
+    let era = |key: &str| Visitor::of_key(key).ok().map(|(visitor, _)| visitor.era);
+    for before in old.contracts.keys() {
+        let may_pair = |after: &&String| era(after) == era(before) && (old.is_part(before) || new.is_part(after));
+        let after = new.contracts.keys().find(may_pair);
+        if let Some(after) = after.filter(|after| !pairs.iter().any(|(known, other)| *known == before || other == after)) {
+            pairs.push((before, after));
         }
     }
     pairs
@@ -129,27 +162,38 @@ fn enumerated(names: &[String]) -> String {
     if more == 0 { named } else { format!("{named} and {more} more") }
 }
 
-fn compare(old: &Contract, new: &Contract, extent: Extent, changes: &mut Changes, not_compared: &mut Vec<String>) {
-    if old.hashes.full != new.hashes.full {
-        if extent == Extent::Whole {
-            capabilities::versions(&old.protocol_versions, &new.protocol_versions, changes);
+fn compare(before: &Shown<'_>, after: &Shown<'_>, changes: &mut Changes, open: &mut LeftOpen) {
+    let (old, new) = (before.contract, after.contract);
+    let is_same = old.hashes.full == new.hashes.full;
+    if !is_same {
+        let part = [before, after].into_iter().find(|side| side.is_part);
+        match part {
+            None => capabilities::versions(&old.protocol_versions, &new.protocol_versions, changes),
+            Some(_) if old.protocol_versions == new.protocol_versions => {}
+            Some(part) => open.not_compared.push(format!("revisions: {} shows only those that its client used", part.name)),
         }
         capabilities::compare(&old.capabilities, &new.capabilities, changes);
         text(changes, "the server", "/instructions", "instructions", old.instructions.as_deref(), new.instructions.as_deref());
-        let mut list =
-            |name: &str, old: &Option<Vec<Value>>, new: &Option<Vec<Value>>, compare: fn(&[Value], &[Value], &mut Changes)| match (
-                old, new, extent,
-            ) {
-                (None, Some(_), Extent::Part) | (Some(_), None, Extent::Part) => {
-                    not_compared.push(format!("one side did not list its {name}"))
-                }
-                (old, new, _) => compare(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default(), changes),
-            };
-        list("tools", &old.tools, &new.tools, tools::compare);
-        list("prompts", &old.prompts, &new.prompts, items::prompts);
-        list("resources", &old.resources, &new.resources, items::resources);
-        list("resource templates", &old.resource_templates, &new.resource_templates, items::templates);
     }
+    let mut list = |name: &str, method: &str, lists: [&Option<Vec<Value>>; 2], compare: fn(&[Value], &[Value], &mut Changes)| {
+        let sides = || [before, after].into_iter().zip(lists).filter(|(_, list)| list.is_none()).map(|(side, _)| side);
+        if let Some(side) = sides().find(|side| side.has_failed(method)) {
+            open.is_inconclusive = true;
+            open.not_compared.push(format!("{name}: `{method}` failed in {}", side.name));
+        } else if is_same {
+            // Nothing in it differs.
+        } else if let Some(side) = sides().find(|side| side.is_part && lists.iter().any(|list| list.is_some())) {
+            open.not_compared.push(format!("{name}: not listed in {}", side.name));
+        } else {
+            let [old, new] = lists.map(|list| list.as_deref().unwrap_or_default());
+            compare(old, new, changes);
+        }
+    };
+    list("tools", methods::TOOLS_LIST, [&old.tools, &new.tools], tools::compare);
+    list("prompts", methods::PROMPTS_LIST, [&old.prompts, &new.prompts], items::prompts);
+    list("resources", methods::RESOURCES_LIST, [&old.resources, &new.resources], items::resources);
+    let templates = [&old.resource_templates, &new.resource_templates];
+    list("resource templates", methods::RESOURCES_TEMPLATES_LIST, templates, items::templates);
     capabilities::server(old.server.as_ref(), new.server.as_ref(), changes);
 }
 

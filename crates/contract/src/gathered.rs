@@ -4,6 +4,7 @@
 use super::capture::lists;
 use super::profile::{Profile, Visitor};
 use super::trace::{TraceFailure, contract_of, number_of_lists};
+use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{Contract, holds_more_values};
 use serde_json::Value;
@@ -45,16 +46,21 @@ struct GatheredEra {
 }
 
 impl GatheredContracts {
-    /// Takes a request of the client of a session and its response. What belongs to no contract is not looked at.
+    /// Takes a request of the client of a session and its response, which is empty if there was none. What belongs to no contract is not
+    /// looked at.
     pub fn add(&mut self, session: u32, method: &str, request: &[u8], response: &[u8]) {
-        let list = lists().iter().position(|(known, _)| *known == method);
+        let list = lists().iter().position(|(known, ..)| *known == method);
         let is_handshake = matches!(method, methods::INITIALIZE | methods::SERVER_DISCOVER);
         if (list.is_none() && !is_handshake) || holds_more_values(response, MOST_VALUES) {
             return;
         }
         let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
-        let (Some(request), Some(mut response)) = (read(request), read(response)) else { return };
-        let Some(result) = response.get_mut("result").map(Value::take).filter(Value::is_object) else { return };
+        let Some(request) = read(request) else { return };
+        let mut response = read(response).unwrap_or(Value::Null);
+        let result = response.get_mut("result").map(Value::take).filter(Value::is_object);
+        if list.is_none() && result.is_none() {
+            return;
+        }
         let params = request.get("params").unwrap_or(&Value::Null);
         let is_modern = method != methods::INITIALIZE
             && (method == methods::SERVER_DISCOVER || params.pointer("/_meta/io.modelcontextprotocol~1protocolVersion").is_some());
@@ -62,9 +68,11 @@ impl GatheredContracts {
         let known = self.sessions.entry(session).or_default();
         let era = if is_modern { &mut known.modern } else { &mut known.legacy };
         era.declares |= params.pointer(declared).and_then(Value::as_object).is_some_and(|declared| !declared.is_empty());
-        match list {
-            Some(place) => era.lists[place].page(params.get("cursor"), &result, lists()[place].1),
-            None => {
+        match (list, result) {
+            (Some(place), Some(result)) => era.lists[place].page(params.get("cursor"), &result, lists()[place].1),
+            (Some(place), None) => era.lists[place].fail(response.pointer("/error/code").and_then(Value::as_i64)),
+            (None, None) => {}
+            (None, Some(result)) => {
                 let revision = match is_modern {
                     true => Some(Revision::MODERN.as_str()),
                     false => result.get("protocolVersion").and_then(Value::as_str),
@@ -102,7 +110,7 @@ impl GatheredSession {
     fn settle(self, all: &mut BTreeMap<String, Contract>) {
         for (era, gathered) in [(Era::Legacy, self.legacy), (Era::Modern, self.modern)] {
             let GatheredEra { handshake: Some((revision, result)), declares, lists } = gathered else { continue };
-            let contract = contract_of(era, revision, &result, lists.map(|list| list.whole));
+            let contract = contract_of(era, revision, &result, lists);
             let shown = number_of_lists(&contract);
             let key = Visitor { era, profile: if declares { Profile::Own } else { Profile::Minimal } }.key(None);
             if shown > 0 && all.get(&key).is_none_or(|known| number_of_lists(known) <= shown) {
@@ -116,8 +124,22 @@ impl GatheredSession {
 #[derive(Debug, Default)]
 pub(crate) struct PagedList {
     /// All items, as they were read last from the first page to the last one.
-    pub(crate) whole: Option<Vec<Value>>,
+    whole: Option<Vec<Value>>,
     begun: Option<BegunList>,
+    /// Set if a request got no result: with what error, if it got one.
+    failure: Option<Option<i64>>,
+}
+
+/// What is known of a list in the end.
+#[derive(Debug)]
+pub(crate) enum ListOutcome {
+    Whole(Vec<Value>),
+    /// It was requested, and the server did not return it.
+    Failed,
+    /// The server does not know its method, as many do that declare more than they have.
+    Unknown,
+    /// No client has read it to its end.
+    NotRead,
 }
 
 #[derive(Debug)]
@@ -147,6 +169,20 @@ impl PagedList {
         match result.get("nextCursor").filter(|next| next.is_string()) {
             None => (self.whole, self.begun) = (Some(items), None),
             Some(next) => self.begun = Some(BegunList { items, next: next.clone(), bytes }),
+        }
+    }
+
+    /// Takes a request that got no result, with the code of its error, if it got one.
+    pub(crate) fn fail(&mut self, code: Option<i64>) {
+        self.failure = Some(code);
+    }
+
+    pub(crate) fn outcome(self) -> ListOutcome {
+        match (self.whole, self.failure) {
+            (Some(items), _) => ListOutcome::Whole(items),
+            (None, Some(Some(METHOD_NOT_FOUND))) => ListOutcome::Unknown,
+            (None, Some(_)) => ListOutcome::Failed,
+            (None, None) => ListOutcome::NotRead,
         }
     }
 }
@@ -201,6 +237,29 @@ mod tests {
         }
         assert!(gathered.sessions.len() <= MOST_SESSIONS);
         assert_eq!(names(&gathered.finish().unwrap()["legacy/minimal"]), ["100"]);
+    }
+
+    #[test]
+    fn lists_that_the_server_did_not_return_are_told_from_those_that_nobody_requested() {
+        let shaken = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "prompts": {}, "resources": {} } });
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "m" }).to_string();
+        let error = |code: i64| json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": code, "message": "no" } }).to_string();
+        let check = |responses: &[(&str, String)], listed: [bool; 4], failed: &[&str]| {
+            let mut gathered = GatheredContracts::default();
+            add(&mut gathered, 1, "initialize", &json!({}), &shaken);
+            add(&mut gathered, 1, "tools/list", &json!({}), &json!({ "tools": [] }));
+            responses.iter().for_each(|(method, response)| gathered.add(1, method, request.as_bytes(), response.as_bytes()));
+            let contract = gathered.finish().unwrap().remove("legacy/minimal").unwrap();
+            let lists = [&contract.tools, &contract.prompts, &contract.resources, &contract.resource_templates];
+            assert_eq!(lists.map(Option::is_some), listed, "{responses:?}");
+            assert_eq!(contract.partial.unwrap().failed, failed, "{responses:?}");
+        };
+        check(&[], [true, false, false, false], &[]);
+        check(&[("prompts/list", error(-32603))], [true, false, false, false], &["prompts/list"]);
+        check(&[("resources/list", String::new())], [true, false, false, false], &["resources/list"]);
+        // It has said that there are none, or has listed them before.
+        check(&[("resources/templates/list", error(-32601))], [true, false, false, true], &[]);
+        check(&[("tools/list", String::new())], [true, false, false, false], &[]);
     }
 
     #[test]

@@ -52,8 +52,18 @@ struct Promised<'a> {
 /// SHA-256 over everything that is promised: all of the contract but its hashes and the server's own version, which says
 /// when a promise was made and not what it is.
 pub fn full_hash(contract: &Contract) -> String {
-    let Contract { hashes: _, protocol_versions, server, capabilities, instructions, tools, prompts, resources, resource_templates } =
-        contract;
+    let Contract {
+        hashes: _,
+        partial: _,
+        protocol_versions,
+        server,
+        capabilities,
+        instructions,
+        tools,
+        prompts,
+        resources,
+        resource_templates,
+    } = contract;
     let mut server = server.clone();
     if let Some(Value::Object(server)) = &mut server {
         server.shift_remove("version");

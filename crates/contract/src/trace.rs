@@ -1,12 +1,12 @@
 //! The contract that saved conversations show, as far as it was asked. Knows frames, no files.
 
-use super::capture::{handshake_of, lists, of_parts};
-use super::gathered::PagedList;
+use super::capture::{declares, handshake_of, lists, of_parts};
+use super::gathered::{ListOutcome, PagedList};
 use super::profile::{Profile, Visitor};
 use mcproof_analysis::ConversationView;
 use mcproof_client::{EraEvidence, Handshake};
 use mcproof_protocol::{Era, Revision, Transport, methods};
-use mcproof_record::{Contract, Conversation, Opened, Transcript};
+use mcproof_record::{Contract, Conversation, Opened, PartialContract, Transcript};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -76,7 +76,7 @@ fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
     let era = Revision::at(&take.revision).era();
     let conversation = ConversationView::new(take);
     let (result, _) = conversation.handshake().filter(|(result, _)| result.is_object()).ok_or(TraceFailure::NoHandshake)?;
-    let listed = lists().map(|(method, key)| last_listed(&conversation, method, key));
+    let listed = lists().map(|(method, key, _)| last_listed(&conversation, method, key));
     let contract = contract_of(era, take.revision.clone(), result, listed);
     let lists = number_of_lists(&contract);
     if lists == 0 {
@@ -86,8 +86,8 @@ fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
     Ok(Shown { visitor: Visitor { era, profile }, contract, lists })
 }
 
-/// The contract that the result of a handshake and the lists show, these in the order of [`lists`].
-pub(crate) fn contract_of(era: Era, revision: String, result: &Value, listed: [Option<Vec<Value>>; 4]) -> Contract {
+/// The contract that the result of a handshake and the lists show, these in the order of [`lists`]. It is marked as partial.
+pub(crate) fn contract_of(era: Era, revision: String, result: &Value, listed: [PagedList; 4]) -> Contract {
     let handshake = Handshake {
         era,
         transport: Transport::Stdio,
@@ -102,8 +102,21 @@ pub(crate) fn contract_of(era: Era, revision: String, result: &Value, listed: [O
         era_evidence: EraEvidence::Shown,
         lost_to_discovery: Duration::ZERO,
     };
-    let [tools, prompts, resources, templates] = listed;
-    of_parts(handshake_of(&handshake, &[]), tools, prompts, resources, templates)
+    let mut failed = Vec::new();
+    let mut shown = listed.into_iter().zip(lists()).map(|(list, (method, _, capability))| match list.outcome() {
+        ListOutcome::Whole(items) => Some(items),
+        // What a server does not declare, it need not list.
+        ListOutcome::Unknown if declares(result, capability) => Some(Vec::new()),
+        ListOutcome::Failed if declares(result, capability) => {
+            failed.push(method.to_owned());
+            None
+        }
+        ListOutcome::Failed | ListOutcome::Unknown | ListOutcome::NotRead => None,
+    });
+    let [tools, prompts, resources, templates]: [Option<Vec<Value>>; 4] = std::array::from_fn(|_| shown.next().flatten());
+    drop(shown);
+    let contract = of_parts(handshake_of(&handshake, &[]), tools, prompts, resources, templates);
+    Contract { partial: Some(PartialContract { failed }), ..contract }
 }
 
 /// How many lists a contract has.
@@ -125,13 +138,14 @@ fn declares_nothing(conversation: &ConversationView<'_>) -> bool {
     declared.filter_map(Value::as_object).all(serde_json::Map::is_empty)
 }
 
-/// The items of all pages of a list, as it was read last from the first page to the last one.
-fn last_listed(conversation: &ConversationView<'_>, method: &str, key: &str) -> Option<Vec<Value>> {
+/// All pages of a list, as it was read last from the first page to the last one.
+fn last_listed(conversation: &ConversationView<'_>, method: &str, key: &str) -> PagedList {
     let mut list = PagedList::default();
     for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(method)) {
-        if let Some(result) = answer.and_then(|answer| answer.value.get("result")) {
-            list.page(request.param("/cursor"), result, key);
+        match answer.and_then(|answer| answer.value.get("result")) {
+            Some(result) => list.page(request.param("/cursor"), result, key),
+            None => list.fail(answer.and_then(|answer| answer.value.pointer("/error/code")).and_then(Value::as_i64)),
         }
     }
-    list.whole
+    list
 }

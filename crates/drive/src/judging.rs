@@ -194,7 +194,7 @@ impl Drive {
             Denied::Any => diff.is_drift(),
         };
         let text = shown_contract::terminal(&diff, &self.style.get());
-        Ok(DiffResult { ok: !is_broken, diff, text })
+        Ok(DiffResult { ok: !is_broken && !diff.inconclusive, diff, text })
     }
 }
 

@@ -22,7 +22,7 @@ impl Client {
     /// The file cannot be read, or a list did not come.
     ///
     /// # Panics
-    /// Anything but the server's own version changed; shows all changes.
+    /// Anything but the server's own version changed, or a part could not be compared because a server did not return it; shows all changes.
     pub async fn assert_contract(&self, lock: impl AsRef<Path>) -> Result<(), Failure> {
         let shown_path = lock.as_ref().display().to_string();
         let wrong = |reason: String| {
@@ -39,6 +39,7 @@ impl Client {
             return Err(wrong("has no contract with a client of this era".into()));
         };
         assert!(!diff.is_drift(), "the server breaks the contract {shown_path}\n{}", shown::terminal(&diff, &Style::default()));
+        assert!(!diff.inconclusive, "the contract {shown_path} cannot be compared\n{}", shown::terminal(&diff, &Style::default()));
         Ok(())
     }
 

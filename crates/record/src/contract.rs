@@ -48,6 +48,9 @@ pub struct LockedTarget {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Contract {
     pub hashes: ContractHashes,
+    /// Set if only what some client happened to request is known, as from a trace: revisions and lists that are missing may exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<PartialContract>,
     /// The revisions of this era that the server supports, newest first.
     pub protocol_versions: Vec<String>,
     /// Name, version and other facts that the server sends about itself.
@@ -64,6 +67,22 @@ pub struct Contract {
     pub resources: Option<Vec<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_templates: Option<Vec<Value>>,
+}
+
+impl Contract {
+    /// Whether what is missing in it may exist all the same.
+    pub fn is_partial(&self) -> bool {
+        self.partial.is_some()
+    }
+}
+
+/// What recorded traffic leaves open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PartialContract {
+    /// The methods of lists that were requested, and that the server did not return.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
 }
 
 /// Each is `sha256:` and 64 hexadecimal digits.
@@ -126,6 +145,9 @@ pub struct ContractDiff {
     /// What could not be compared, each with the reason: a lowercase fragment without a final dot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<String>,
+    /// Set if a server did not return a part of what was not compared: whether that part changed is unknown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inconclusive: bool,
     pub changes: Vec<ContractChange>,
 }
 
@@ -173,5 +195,20 @@ mod tests {
         assert_eq!(contract.prompts, None);
         let written: Value = serde_json::to_value(&lock).unwrap();
         assert_eq!(written, serde_json::from_str::<Value>(WRITTEN_BY_VERSION_1).unwrap());
+    }
+
+    #[test]
+    fn a_contract_of_a_trace_is_marked_as_partial() {
+        let hashes = "{ \"tools\": \"sha256:00\", \"full\": \"sha256:01\" }";
+        let check = |mark: &str, expected: Option<&[&str]>| {
+            let text = format!("{{ \"hashes\": {hashes}, {mark} \"protocol_versions\": [], \"capabilities\": {{}} }}");
+            let contract: Contract = serde_json::from_str(&text).unwrap();
+            let failed = contract.partial.as_ref().map(|partial| partial.failed.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!((failed.as_deref(), contract.is_partial()), (expected, expected.is_some()));
+            assert_eq!(serde_json::to_value(&contract).unwrap(), serde_json::from_str::<Value>(&text).unwrap());
+        };
+        check("", None);
+        check("\"partial\": {},", Some(&[]));
+        check("\"partial\": { \"failed\": [\"tools/list\"] },", Some(&["tools/list"]));
     }
 }

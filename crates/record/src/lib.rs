@@ -5,6 +5,7 @@ mod audit;
 mod check;
 pub mod clients;
 mod contract;
+mod counted;
 mod coverage;
 mod diagnostic;
 pub mod drive;
@@ -31,7 +32,8 @@ pub use check::{
     Acceptance, Baseline, CheckReport, Conclusion, Conversation, Defect, Ending, Finding, Gap, GapKind, Judged, Opened, ProbeOutcome,
     Probed, RulePage, RuleResult, RuleSource, Sdk, without_numbers,
 };
-pub use contract::{ChangeLevel, Contract, ContractChange, ContractDiff, ContractHashes, ContractLock, LockedTarget};
+pub use contract::{ChangeLevel, Contract, ContractChange, ContractDiff, ContractHashes, ContractLock, LockedTarget, PartialContract};
+pub use counted::counted;
 pub use coverage::{Coverage, CoveredItem, ItemKind};
 pub use diagnostic::{Diagnostic, Difference, Place, Severity};
 pub use event::{Branch, CaseId, CasePlan, Event, FORMAT_VERSION, Parting};

@@ -84,7 +84,7 @@ pub fn summary(diff: &ContractDiff) -> String {
     let keys = escape_line(&diff.keys.join(", "), LONGEST);
     let of = if keys.is_empty() { "no kind of client in common".to_owned() } else { format!("for {keys}") };
     if diff.changes.is_empty() {
-        return format!("no changes, {of}");
+        return format!("{}, {of}", if diff.inconclusive { "no changes in what could be compared" } else { "no changes" });
     }
     let counted = LEVELS.map(|level| format!("{} {}", diff.count(level), word(level)));
     let suspicious = diff.changes.iter().filter(|change| change.suspicion.is_some()).count() as u64;
@@ -170,7 +170,15 @@ mod tests {
 
     fn diff(changes: Vec<ContractChange>) -> ContractDiff {
         let keys = vec!["legacy/full".to_owned(), "modern/full".to_owned()];
-        ContractDiff { version: FORMAT_VERSION, old: "old".into(), new: "new".into(), keys, not_compared: vec![], changes }
+        ContractDiff {
+            version: FORMAT_VERSION,
+            old: "old".into(),
+            new: "new".into(),
+            keys,
+            not_compared: vec![],
+            inconclusive: false,
+            changes,
+        }
     }
 
     #[test]
@@ -182,6 +190,9 @@ mod tests {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
         assert!(terminal(&diff(vec![]), &Style::default()).contains("no changes, for legacy/full, modern/full"));
+        let inconclusive = ContractDiff { not_compared: vec!["tools: why".into()], inconclusive: true, ..diff(vec![]) };
+        let text = terminal(&inconclusive, &Style::default());
+        assert!(text.ends_with("not compared: tools: why\nno changes in what could be compared, for legacy/full, modern/full\n"), "{text}");
     }
 
     #[test]

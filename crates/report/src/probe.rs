@@ -19,7 +19,7 @@ pub fn line(report: &ProbeReport, style: &Style) -> String {
     parts.extend(report.tools.map(|tools| count(tools as u64, "tool")));
     parts.extend(report.contract.as_ref().map(|contract| format!("{} for {}", contract.tools, escape(&contract.key))));
     parts.extend(report.tls.as_ref().map(|tls| {
-        let days = tls.certificate.as_ref().map(|certificate| format!(" for {} days", certificate.days_left)).unwrap_or_default();
+        let days = tls.certificate.as_ref().map(|certificate| format!(" for {}", count(certificate.days_left, "day"))).unwrap_or_default();
         format!("{}{days}{}", tls.protocol, if tls.verified { "" } else { ", unverified" })
     }));
     parts.extend(report.cause().map(|cause| escape(&cause.message).into_owned()));

@@ -2,6 +2,7 @@
 
 use crate::escape::{self, Lines};
 use anstyle::AnsiColor;
+pub(crate) use mcproof_record::counted as count;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
@@ -140,10 +141,4 @@ impl Style {
         }
         text.len()
     }
-}
-
-/// `1 test`, `2 tests`.
-pub(crate) fn count(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {thing}{plural}")
 }

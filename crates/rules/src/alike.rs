@@ -1,7 +1,7 @@
 //! Findings of one rule that say the same of other messages, values or positions are one finding: what has one cause is reported once.
 //! Names of tools, prompts and resources are not left out of the comparison, since each of them may have a cause of its own.
 
-use mcproof_record::Finding;
+use mcproof_record::{Finding, counted};
 use std::collections::BTreeSet;
 
 /// Between what was found first and how often it was found besides.
@@ -46,7 +46,7 @@ fn one_of(mut group: Vec<Finding>) -> Finding {
     let left_out = new.len().saturating_sub(MOST_METHODS);
     let mut listed: Vec<String> = new.iter().take(MOST_METHODS).map(|method| format!("`{method}`")).collect();
     if left_out > 0 {
-        listed.push(format!("{left_out} others"));
+        listed.push(counted(left_out, "other"));
     }
     let listed = if listed.is_empty() { String::new() } else { format!(" ({})", listed.join(", ")) };
     first.message = format!("{text}, and {count}{MORE}{listed}");

@@ -13,7 +13,7 @@ use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use mcproof_analysis::probes::parallel_number;
 use mcproof_analysis::{HttpExchange, messages};
-use mcproof_protocol::{Era, error_code::INTERNAL_ERROR, methods};
+use mcproof_protocol::{Era, Revision, error_code::INTERNAL_ERROR, methods};
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,8 +223,12 @@ fn lasting(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Ve
     // Over HTTP, one conversation follows the other: what an earlier one was served came before.
     let follows = served.is_empty() && !conversations[*conversation].is_over("stdio");
     let earlier = all.iter().take_while(|(position, _)| follows && position < conversation);
-    let earlier = earlier.flat_map(|(_, outcomes)| *outcomes).filter(|outcome| outcome.failure.is_none());
-    let earlier: Vec<&str> = earlier.map(|outcome| outcome.method).collect();
+    let earlier = earlier.flat_map(|(position, outcomes)| outcomes.iter().map(move |outcome| (*position, outcome)));
+    let earlier = earlier.filter(|(_, outcome)| outcome.failure.is_none());
+    let earlier: Vec<(usize, &str)> = earlier.map(|(position, outcome)| (position, outcome.method)).collect();
+    // What fails may be an era, and not what comes later.
+    let era = |position: usize| Revision::at(&conversations[position].conversation.revision).era();
+    let is_of_other_era = earlier.iter().all(|(position, _)| era(*position) != era(*conversation));
     let methods: BTreeSet<&str> = failing().map(|outcome| outcome.method).collect();
     let is_enough = match (served.is_empty(), earlier.is_empty()) {
         (true, true) => count > 1,
@@ -237,12 +241,18 @@ fn lasting(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Ve
     let message = match (served.as_slice(), earlier.as_slice()) {
         ([], []) => format!("each of {count} ordinary requests {failure}"),
         ([], before) => {
-            let subject = match before {
-                [only] => format!("`{only}` was"),
-                several => format!("{} requests of an earlier session were", several.len()),
+            let eras = is_of_other_era.then(|| (era(before[0].0), era(*conversation)));
+            let subject = match (before, eras) {
+                ([(_, only)], None) => format!("`{only}` was"),
+                ([(_, only)], Some((earlier, _))) => format!("`{only}` of the {earlier} era was"),
+                (several, None) => format!("{} requests of an earlier session were", several.len()),
+                (several, Some((earlier, _))) => format!("{} requests of the {earlier} era were", several.len()),
             };
-            let later =
-                if count == 1 { "the next request".to_owned() } else { format!("each of the {count} ordinary requests after that") };
+            let of_era = eras.map(|(_, later)| format!(" of the {later} era")).unwrap_or_default();
+            let later = match count {
+                1 => format!("the next request{of_era}"),
+                _ => format!("each of the {count} ordinary requests{of_era} after that"),
+            };
             format!("{subject} served, and {later} {failure}")
         }
         ([only], _) => format!("`{only}` was served, and each of the {count} ordinary requests after it {failure}"),
@@ -687,6 +697,15 @@ mod tests {
         check(&[served.clone(), status("404")], Some(told));
         let told = "`initialize` was served, and the next request got no response, because the connection was closed";
         check(&[served.clone(), closed.clone()], Some(told));
+        let of_eras = [(served.clone(), "2025-11-25"), (asked("server/discover", "! broken connection reset", ""), "2026-07-28")];
+        let recorded = of_eras.map(|(text, revision)| example::read(&text, "http", revision));
+        let Judged::Broken { findings } =
+            judge_one(&RULES[0], &recorded.each_ref().map(ConversationView::new), Strictness::Tolerant).judged
+        else {
+            panic!("the modern era is not served")
+        };
+        let told = "`initialize` of the legacy era was served, and the next request of the modern era got no response, because the connection was closed";
+        assert_eq!(findings[0].message, told);
         // A handshake that is refused for what it is.
         check(&[served.clone(), status("400")], None);
         // What was not served before is no outage, and what is served afterwards is none either.

@@ -893,6 +893,24 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_is_closed_upon_each_unknown_version_names_no_versions() {
+        let closed = |id: u32, version: &str| {
+            let meta = format!(r#"{{"io.modelcontextprotocol/protocolVersion":"{version}"}}"#);
+            let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"server/discover","params":{{"_meta":{meta}}}}}"#);
+            format!(
+                "@ unsupported-version? {version}\n> POST /mcp mcp-protocol-version: {version}\n> {request}\n! broken connection closed\n"
+            )
+        };
+        let (one, other, later) = (closed(1, "1900-01-01"), closed(2, "2099-12-31"), "@ use-right tools/list\n> POST /mcp\n< 200\n");
+        let check = |text: &str, expected: &str| {
+            check("unsupported-version-error-names-versions", ("http", "2026-07-28"), 0, text, expected);
+        };
+        check(&format!("{one}{other}{later}"), "broken");
+        check(&format!("{one}{later}"), "untestable");
+        check(&format!("{one}{other}"), "untestable");
+    }
+
+    #[test]
     fn a_warning_is_what_an_author_has_to_change() {
         let without_session = |status: &str, outcome: &str| {
             format!(

@@ -7,7 +7,7 @@ use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use mcproof_analysis::probes::{MOST_IDLE_PAGES, MOST_PAGES};
 use mcproof_protocol::{error_code, methods};
-use mcproof_record::FrameId;
+use mcproof_record::{FrameId, counted};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -346,7 +346,7 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
     let changes_anyway = is_other("list-again", &first) || is_other("list-after-calls-again", &last);
     let violation = change(&first, &last)
         .filter(|_| before != after && !changes_anyway)
-        .map(|change| Violation::new(format!("`tools/list` changed after {} calls: {change}", calls.len()), [from, *call, to]));
+        .map(|change| Violation::new(format!("`tools/list` changed after {}: {change}", counted(calls.len(), "call")), [from, *call, to]));
     Judgment::from_violations(violation.into_iter().collect())
 }
 

@@ -189,7 +189,7 @@ fn other_size(listed: &Value, contents: &Value) -> Option<String> {
     };
     #[expect(clippy::cast_precision_loss, reason = "no text is so long")]
     let read = bytes.len() as f64;
-    (listed != read).then(|| format!("it is listed with a size of {listed} bytes and has {read}"))
+    (listed != read).then(|| format!("it is listed with a size of {} and has {read}", mcproof_record::counted(listed, "byte")))
 }
 
 #[cfg(test)]

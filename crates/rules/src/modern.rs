@@ -1,6 +1,7 @@
 //! The modern era: discovery, self-contained requests, and what this revision removed.
 //! Source: 2026-07-28, server/discover, basic, basic/versioning, basic/transports.
 
+use super::http::evidence;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::wording::excerpt;
@@ -506,9 +507,22 @@ fn unsupported_version_is_named(conversation: &ConversationView<'_>) -> Judgment
             let message = format!("error -32022 for `{}` {flaw}", excerpt(request.method().unwrap_or_default()));
             Some(Violation::new(message, [request.frame.id, response.frame.id]))
         })
+        .chain(closed_upon_unknown_versions(conversation))
         .take(1)
         .collect();
     if violations.is_empty() { judgment } else { Judgment::Broken(violations) }
+}
+
+/// That requests in unknown versions lose their connections, at a server that serves what comes after them. One alone may be chance, and a
+/// server that is gone afterwards has another fault.
+fn closed_upon_unknown_versions(conversation: &ConversationView<'_>) -> Option<Violation> {
+    let attempts = ["unsupported-version", "use-in-unsupported-version"].into_iter().flat_map(|probe| conversation.probes(probe));
+    let closed: Vec<_> = attempts.filter(|attempt| attempt.http.is_some() && matches!(attempt.answer, AttemptOutcome::Gone)).collect();
+    let [first, _, ..] = closed.as_slice() else { return None };
+    let last = closed.iter().filter_map(|attempt| Some(attempt.http?.request.id)).max()?;
+    let is_served_later = conversation.exchanges.values().any(|exchange| exchange.request.id > last && exchange.status().is_some());
+    let message = "a request in an unknown version got no response, because the connection was closed";
+    is_served_later.then(|| Violation::new(message, evidence(first)))
 }
 
 /// What is wrong with the `data` of an error -32022: `{ supported: string[], requested: string }` (2026-07-28, schema,

@@ -8,6 +8,7 @@ use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use mcproof_analysis::probes::COMPLETE_TYPED;
 use mcproof_protocol::error_code;
+use mcproof_record::counted;
 use serde_json::Value;
 
 const ERRORS: &[RequirementSource] =
@@ -346,9 +347,9 @@ fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgme
         seen += 1;
         let count = count as u64;
         let flaw = match member("hasMore").and_then(Value::as_bool) {
-            _ if total < count => format!("{count} values, but a `total` of {total}"),
+            _ if total < count => format!("{}, but a `total` of {total}", counted(count, "value")),
             Some(false) if total > count => format!("{count} of {total} values, but `hasMore` is false"),
-            Some(true) if total == count => format!("all {total} values, but `hasMore` is true"),
+            Some(true) if total == count => format!("all {}, but `hasMore` is true", counted(total, "value")),
             _ => continue,
         };
         violations.push(Violation::new(format!("the completion of `{}` has {flaw}", attempt.subject()), attempt.frames()));

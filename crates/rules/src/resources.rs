@@ -9,7 +9,7 @@ use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
 use mcproof_analysis::probes::SUBSCRIBE_AGAIN;
 use mcproof_protocol::{error_code, methods};
-use mcproof_record::FrameId;
+use mcproof_record::{FrameId, counted};
 use serde_json::Value;
 use std::time::Duration;
 use url::Url;
@@ -186,7 +186,7 @@ fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
     let Some((asked, got, frames)) = strange.first() else {
         return Judgment::of(Vec::new(), seen, "no resource was read");
     };
-    let others = if strange.len() > 1 { format!(", and {} others likewise", strange.len() - 1) } else { String::new() };
+    let others = if strange.len() > 1 { format!(", and {} likewise", counted(strange.len() - 1, "other")) } else { String::new() };
     Judgment::Broken(vec![Violation::new(format!("the contents of `{asked}` have the URI `{got}`{others}"), frames.iter().copied())])
 }
 

@@ -10,7 +10,7 @@ use mcproof_analysis::Attempt;
 use mcproof_analysis::probes::{AFTER_OTHER_ENDED, BEFORE_OTHER_ENDS, OTHER_ENDS};
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::is_gateway;
-use mcproof_record::FrameId;
+use mcproof_record::{FrameId, counted};
 use std::collections::BTreeSet;
 
 const SOURCE: &str = "basic/transports#session-management";
@@ -250,7 +250,7 @@ pub(super) fn weakness(ids: &[&str]) -> Option<String> {
     const LEAST_CHANGE: usize = 8;
     let shortest = ids.iter().map(|id| id.len()).min().unwrap_or_default();
     if shortest < LEAST {
-        return Some(format!("have {shortest} characters"));
+        return Some(format!("have {}", counted(shortest, "character")));
     }
     let is_same = |at: usize| ids.iter().all(|id| id.as_bytes()[at] == ids[0].as_bytes()[at]);
     let changes = (0..shortest).filter(|at| !is_same(*at)).count() + ids.iter().map(|id| id.len() - shortest).max().unwrap_or_default();

@@ -295,7 +295,8 @@ fn told(cost: &hosts::Cost) -> String {
     let dearest =
         cost.dearest.as_ref().map(|(name, _)| format!("; most for `{}`, {}", escape(name), cost.dearest_tokens())).unwrap_or_default();
     let hosts::Cost { tools, characters, .. } = cost;
-    format!("the {tools} tools use about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n", cost.tokens())
+    let subject = if *tools == 1 { "the tool uses".to_owned() } else { format!("the {tools} tools use") };
+    format!("{subject} about {} tokens in every conversation (estimate: {characters} characters / 4){dearest}\n", cost.tokens())
 }
 
 fn read_baseline(path: &Path, may_be_missing: bool) -> Result<Baseline, Failure> {

@@ -18,7 +18,8 @@ use std::path::Path;
 /// Compare the contracts of two servers, locks or traces
 ///
 /// Each change is breaking, compatible or cosmetic for callers of the server. As with `lock --verify`, the exit code is 1 if anything
-/// except the server's version changed, or if a change matches --deny.
+/// except the server's version changed, or if a change matches --deny. A trace, a check or the lock of a trace shows a part of the
+/// contract: the rest is named (`not compared`), and if the server did not return a list that was requested, the exit code is 1 as well.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "mcproof diff [OPTIONS] OLD NEW\n       mcproof diff [OPTIONS] OLD -- COMMAND [ARGUMENT]...\n       mcproof diff [OPTIONS] OLD URL -- COMMAND [ARGUMENT]...",
@@ -106,15 +107,18 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let (old, new) = arguments.sides()?;
     // Files first: they say as which kinds of clients a server is to be visited.
     let (before, after) = (saved(&old)?, saved(&new)?);
+    let mut unseen = Vec::new();
     let (before, after) = match (before, after) {
         (Some(before), Some(after)) => (Ok(before), Ok(after)),
-        (Some(before), None) => {
+        (Some(mut before), None) => {
             let visitors = arguments.visitors(Some(&before))?;
+            unseen = before.keep_eras_of(&visitors.0);
             let after = arguments.live(&new, &visitors, watching)?;
             (Ok(before), after)
         }
-        (None, Some(after)) => {
+        (None, Some(mut after)) => {
             let visitors = arguments.visitors(Some(&after))?;
+            unseen = after.keep_eras_of(&visitors.0);
             (arguments.live(&old, &visitors, watching)?, Ok(after))
         }
         (None, None) => {
@@ -126,7 +130,11 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         }
     };
     match (before, after) {
-        (Ok(before), Ok(after)) => judge(&compared(before, after), arguments.deny, &arguments.format),
+        (Ok(before), Ok(after)) => {
+            let mut found = compared(before, after);
+            found.not_compared.extend(unseen);
+            judge(&found, arguments.deny, &arguments.format)
+        }
         (Err(exit), _) | (_, Err(exit)) => Ok(exit),
     }
 }
@@ -140,7 +148,7 @@ pub(super) fn compared(mut before: Shown, mut after: Shown) -> ContractDiff {
     found
 }
 
-/// Prints a diff and says what comes of it. Where nothing was compared, nothing is green.
+/// Prints a diff and says what comes of it. Where nothing was compared, or a server did not give what was requested, nothing is green.
 pub(super) fn judge(found: &ContractDiff, deny: Deny, format: &FormatArgs) -> Result<Exit, Failure> {
     if found.keys.is_empty() && found.changes.is_empty() {
         let reason = found.not_compared.join("; ");
@@ -155,7 +163,17 @@ pub(super) fn judge(found: &ContractDiff, deny: Deny, format: &FormatArgs) -> Re
         (_, true) => output::data(contract::markdown(found).as_bytes())?,
         _ => output::show(&contract::terminal(found, &settings::style()))?,
     }
-    Ok(if is_denied(found, deny) { Exit::Failed } else { Exit::Passed })
+    match is_denied(found, deny) {
+        true => Ok(Exit::Failed),
+        // What is unknown is not green.
+        false if found.inconclusive => Err(Failure::new(Exit::Failed, inconclusive())),
+        false => Ok(Exit::Passed),
+    }
+}
+
+fn inconclusive() -> Diagnostic {
+    Diagnostic::error("inconclusive-diff", "the comparison is inconclusive: a list was requested, and the server did not return it")
+        .hint("record the trace or the check again when the server returns all of its lists")
 }
 
 fn is_denied(found: &ContractDiff, deny: Deny) -> bool {
@@ -204,7 +222,11 @@ impl Arguments {
         }
         // A trace or check shows what it happened to list, and does not say what a client of no profile declared.
         visitors.retain(|visitor| visitor.profile != Profile::Own || self.server.capabilities.is_some());
-        Ok((if visitors.is_empty() { self.clients.visitors(&self.server)? } else { visitors }, CaptureExtent::Whole))
+        match visitors.is_empty() {
+            true => Ok((self.clients.visitors(&self.server)?, CaptureExtent::Whole)),
+            // These were let in when the trace was recorded: silence now says nothing of the contract.
+            false => Ok((visitors, CaptureExtent::Again)),
+        }
     }
 
     fn live(
@@ -255,6 +277,16 @@ impl Shown {
             Saved::Trace(contracts) => (contracts, Extent::Part),
         };
         Ok(Self { name, contracts, extent, transport: None })
+    }
+
+    /// Leaves the contracts with clients of the eras in which a server is visited, and names the others.
+    fn keep_eras_of(&mut self, visitors: &[Visitor]) -> Vec<String> {
+        let is_visited =
+            |key: &String| Visitor::of_key(key).is_ok_and(|(known, _)| visitors.iter().any(|visitor| visitor.era == known.era));
+        let others = self.contracts.keys().filter(|key| !is_visited(key));
+        let unseen = others.map(|key| format!("`{key}` of {}: the server was not visited as a client of this era", self.name)).collect();
+        self.contracts.retain(|key, _| is_visited(key));
+        unseen
     }
 
     fn side(&self) -> Side<'_> {

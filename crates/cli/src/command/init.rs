@@ -21,7 +21,7 @@ use mcproof_check::Permission;
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{Handshake, Launch, Target};
 use mcproof_contract as contract;
-use mcproof_record::{ContractLock, Diagnostic};
+use mcproof_record::{ContractLock, Diagnostic, counted};
 use mcproof_report::{diagnostic, escape};
 use mcproof_suite::schema::suite_schema;
 use std::collections::BTreeMap;
@@ -277,9 +277,8 @@ fn before_the_push(written: &Written, installation: &Installation) -> Option<Str
 
 fn described(suite: &StarterSuite) -> String {
     let StarterSuite { tests, called, listed, to_review, .. } = suite;
-    let are = if *called == 1 { "tool" } else { "tools" };
-    let say = if *to_review == 1 { "test" } else { "tests" };
-    format!("{tests} tests; {called} {are} called, {listed} only listed; {to_review} {say} marked `review`")
+    let (tests, called, to_review) = (counted(*tests, "test"), counted(*called, "tool"), counted(*to_review, "test"));
+    format!("{tests}; {called} called, {listed} only listed; {to_review} marked `review`")
 }
 
 /// The server's own name, as a part of the names of files.

@@ -10,7 +10,7 @@ use crate::target::{Resolved, TargetArgs, Words};
 use crate::{output, printing, settings, whole_file};
 use mcproof_contract::{self as contract, Extent, Profile, Side, Visitor, diff};
 use mcproof_protocol::{Era, Transport};
-use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place};
+use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place, counted};
 use mcproof_report::contract::terminal;
 use mcproof_report::{diagnostic, escape_line};
 use mcproof_suite::restriction::{Restriction, UrlOwner};
@@ -235,10 +235,7 @@ fn identity_of(key: &str) -> Option<&str> {
 
 /// A contract in one line.
 pub(super) fn described(key: &str, contract: &Contract) -> String {
-    let count = |list: &Option<Vec<serde_json::Value>>, what: &str| {
-        let count = list.as_ref()?.len();
-        Some(format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
-    };
+    let count = |list: &Option<Vec<serde_json::Value>>, what: &str| Some(counted(list.as_ref()?.len(), what));
     let lists = [
         count(&contract.tools, "tool"),
         count(&contract.prompts, "prompt"),

@@ -52,8 +52,9 @@ impl Silence {
     }
 
     /// Waits until a server is stuck in a request that it has read: half of the time is over, and a second request is still unread. One that
-    /// reads one line before it begins its work, as those of the Python SDK do, looks the same until then. For ever where the second
-    /// request was read, perhaps by a program that passes it on, or where nobody tells.
+    /// reads one line before it begins its work, as those of the Python SDK do, looks the same until then, and a second process beside it
+    /// could disturb it: both may want the same port or file. For ever where the second request was read, perhaps by a program that passes
+    /// it on, or where nobody tells.
     pub(super) async fn sticks(&self, intake: Intake) {
         if intake == Intake::Unknown {
             return std::future::pending().await;

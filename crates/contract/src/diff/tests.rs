@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::capture::of_parts;
+use mcproof_record::PartialContract;
 use serde_json::json;
 
 fn contracts(keys: &[&str], contract: &Contract) -> BTreeMap<String, Contract> {
@@ -171,7 +172,35 @@ fn a_part_is_compared_as_far_as_it_goes() {
     );
     let found = diff(side(&whole), Side { extent: Extent::Part, ..side(&part) });
     assert_eq!(found.changes.iter().map(|change| change.code.as_str()).collect::<Vec<_>>(), ["description-changed"]);
-    assert_eq!(found.not_compared, ["one side did not list its prompts"]);
+    assert_eq!(found.not_compared, ["revisions: s shows only those that its client used", "prompts: not listed in s"]);
+}
+
+#[test]
+fn a_partial_contract_is_compared_as_far_as_it_goes_wherever_it_is() {
+    let whole = of(|contract| contract.protocol_versions = vec!["2025-11-25".into(), "2025-06-18".into()]);
+    let part = |failed: &[&str]| {
+        let failed = failed.iter().map(|method| (*method).to_owned()).collect();
+        Contract { partial: Some(PartialContract { failed }), ..of(|contract| contract.prompts = None) }
+    };
+    let check = |old: (&str, &Contract), new: (&str, &Contract), codes: &[&str], not_compared: &[&str], is_inconclusive: bool| {
+        let (old, new) = (contracts(&[old.0], old.1), contracts(&[new.0], new.1));
+        let found = diff(side(&old), side(&new));
+        assert_eq!(found.changes.iter().map(|change| change.code.as_str()).collect::<Vec<_>>(), codes);
+        assert_eq!(
+            (found.not_compared.iter().map(String::as_str).collect::<Vec<_>>(), found.inconclusive),
+            (not_compared.to_vec(), is_inconclusive)
+        );
+    };
+    let (same, unasked, failed) = ("legacy/full", part(&[]), part(&["prompts/list"]));
+    let revisions = "revisions: s shows only those that its client used";
+    check((same, &unasked), (same, &whole), &[], &[revisions, "prompts: not listed in s"], false);
+    check((same, &whole), ("legacy/minimal", &unasked), &[], &[revisions, "prompts: not listed in s"], false);
+    check((same, &failed), (same, &whole), &[], &[revisions, "prompts: `prompts/list` failed in s"], true);
+    check((same, &failed), (same, &failed), &[], &["prompts: `prompts/list` failed in s"], true);
+    // What the whole side does not have is gone, and so is an era that it does not speak; other eras were not asked for.
+    let fewer = of(|contract| contract.resources = None);
+    check((same, &unasked), (same, &fewer), &["resource-removed"], &["prompts: not listed in s"], false);
+    check((same, &unasked), ("modern/full", &whole), &["era-removed"], &["s shows nothing of `modern/full`"], false);
 }
 
 #[test]

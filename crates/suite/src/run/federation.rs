@@ -58,7 +58,11 @@ pub(super) async fn list(
     let clash = owners.iter().find(|(_, owners)| owners.len() > 1);
     if let (NameConflicts::Refused, Some((tool, servers))) = (clashes, clash) {
         let count = owners.values().filter(|owners| owners.len() > 1).count();
-        let others = if count > 1 { format!(", and {} names more clash", count - 1) } else { String::new() };
+        let others = match count {
+            ..2 => String::new(),
+            2 => ", and 1 name more clashes".to_owned(),
+            _ => format!(", and {} names more clash", count - 1),
+        };
         let servers = listed(servers.iter().map(String::as_str));
         let message = format!("the tool `{tool}` is offered by {servers}{others}: a host that merges them would shadow all but one");
         return Err(

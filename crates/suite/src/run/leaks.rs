@@ -4,7 +4,7 @@
 use super::sessions::{Sessions, server_of};
 use crate::plan::Leaks;
 use mcproof_client::{ResourceUsage, SessionEnd};
-use mcproof_record::{Diagnostic, Severity};
+use mcproof_record::{Diagnostic, Severity, counted};
 use mcproof_system::COUNTS_RESOURCES;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn growth(name: &str, leaks: &Leaks, before: &ResourceUsage, now: &ResourceUsage
     if parts.is_empty() {
         return None;
     }
-    let message = format!("after {} repeats `{name}` holds {}", leaks.repeat, parts.join(" and "));
+    let message = format!("after {} `{name}` holds {}", counted(leaks.repeat, "repeat"), parts.join(" and "));
     let hint = "close what a request or a session opened when it is over; allow for caches with `leaks: { fds: N, processes: N }`";
     Some(Diagnostic::error("leak", message).hint(hint))
 }

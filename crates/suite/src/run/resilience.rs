@@ -8,7 +8,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{CallFailure, HttpHead, ListFailure, Reply, Tap, Unanswered};
 use mcproof_protocol::methods;
-use mcproof_record::Diagnostic;
+use mcproof_record::{Diagnostic, counted};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -144,7 +144,8 @@ pub(super) async fn explain(
         RequestError::Open { left, failures } => {
             let left = left.as_millis();
             let message = format!(
-                "`{method}` was not sent: {failures} requests in a row got no response, and the breaker stays open for another {left} ms"
+                "`{method}` was not sent: {} in a row got no response, and the breaker stays open for another {left} ms",
+                counted(failures, "request")
             );
             let diagnostic = Diagnostic::error("breaker-open", message);
             let diagnostic =
@@ -158,7 +159,7 @@ pub(super) async fn explain(
     if let Some(injector) = &open.injector
         && let [first, rest @ ..] = &injector.done()[faults_before..]
     {
-        let more = if rest.is_empty() { String::new() } else { format!(", and {} faults more", rest.len()) };
+        let more = if rest.is_empty() { String::new() } else { format!(", and {} more", counted(rest.len(), "fault")) };
         diagnostic.message += &format!("; `faults` {first}{more}");
         diagnostic.hint = Some("let the client try again with `retry`, or expect this with `no_response`".into());
     }
@@ -235,7 +236,7 @@ impl RetryState {
         if std::mem::take(&mut state.on_trial) || (state.opened.is_none() && state.failures >= breaker.failures) {
             state.opened = Some(Instant::now());
             let (failures, open) = (state.failures, breaker.open.as_millis());
-            tap.note(format!("breaker: open for {open} ms after {failures} requests in a row without a response"));
+            tap.note(format!("breaker: open for {open} ms after {} in a row without a response", counted(failures, "request")));
         }
     }
 

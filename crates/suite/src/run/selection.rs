@@ -6,7 +6,7 @@ use super::shard::{Shard, case_key, shuffled};
 use crate::plan::{Case, LeftOutBy, ProfileTags, Suite};
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_protocol::Transport;
-use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep, Severity};
+use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep, Severity, counted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -272,7 +272,7 @@ fn plans(cases: &[Work]) -> Vec<CasePlan> {
 }
 
 fn tests(count: usize) -> String {
-    if count == 1 { "1 test".to_owned() } else { format!("{count} tests") }
+    counted(count, "test")
 }
 
 fn nothing(message: impl Into<String>, hint: impl Into<String>) -> Box<Diagnostic> {

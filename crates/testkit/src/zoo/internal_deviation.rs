@@ -79,6 +79,8 @@ pub(crate) enum InternalDeviation {
     UnknownSessionsServed,
     UnknownSessionsGet400,
     EndedSessionsGet400,
+    /// A request of the modern era in an unsupported version ends its connection, and gets no response.
+    UnknownVersionsHangUp,
     VersionHeaderUnchecked,
     VersionHeaderUncheckedForDelete,
     VersionHeaderUncheckedForGet,

@@ -224,6 +224,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "unsupported-version-hangs-up",
+        "closes the connection of each request in an unsupported version without a response",
+        NAMED,
+        HTTP,
+        MODERN,
+        Deviation::Internal(InternalDeviation::UnknownVersionsHangUp),
+    ),
+    broken_server(
         "unsupported-version-invalid-params",
         "calls an unsupported version invalid parameters",
         NAMED,

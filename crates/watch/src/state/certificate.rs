@@ -46,7 +46,7 @@ impl Tracker {
         let title = match left {
             ..0 => format!("the certificate of {target} expired at {ends}"),
             0 => format!("the certificate of {target} expires within a day, at {ends}"),
-            days => format!("the certificate of {target} expires in {days} days, at {ends}"),
+            days => format!("the certificate of {target} expires in {}, at {ends}", mcproof_record::counted(days, "day")),
         };
         Some(if told == 0 {
             let hint = Some("renew it; the automatic renewal did not".into());

@@ -4,7 +4,7 @@ use super::job::{Job, JobEnd, JobResult, Wire};
 use super::journal::{Journal, Operation, StoredLines};
 use super::tools::{Page, Part};
 use crate::exit::{self, Exit};
-use mcproof_record::RulePage;
+use mcproof_record::{RulePage, counted};
 use mcproof_report::{Style, escape_block, explain};
 use mcproof_rules as rules;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -64,7 +64,7 @@ pub(super) fn of_job(job: &Job, ran: JobResult, journal: &Journal) -> ToolOutput
     let seen = match (operation.wire.lines.len(), job.wire) {
         (0, Wire::Test) if end == JobEnd::Code(0) => String::new(),
         (0, _) => "; no traffic was recorded".to_owned(),
-        (lines, _) => format!("; {lines} lines of traffic: transcript {{\"operation\": {number}}}"),
+        (lines, _) => format!("; {} of traffic: transcript {{\"operation\": {number}}}", counted(lines, "line")),
     };
     writeln!(text, "[operation {number}, {ended}{seen}]").expect("a String takes all text");
     let is_result = [Exit::Passed, Exit::Failed].iter().any(|exit| end == JobEnd::Code(i32::from(exit.code())));
@@ -98,9 +98,9 @@ pub(super) fn of_page(asked: Page, journal: &Journal) -> ToolOutput {
         (None, None) => 0,
     };
     if all > 0 && from >= all {
-        return ToolOutput::error(format!("{name} of operation {number} has {all} lines"));
+        return ToolOutput::error(format!("{name} of operation {number} has {}", counted(all, "line")));
     }
-    let head = format!("[operation {number}, {tool}: {name}, {all} lines, from line {}]\n", from + 1);
+    let head = format!("[operation {number}, {tool}: {name}, {}, from line {}]\n", counted(all, "line"), from + 1);
     let why = match (all, asked.part, tool.as_str()) {
         (0, Part::Wire, "check") => "no traffic: that of a check is available once the check is complete\n",
         (0, Part::Wire, "test") => "no traffic: only that of failed tests is recorded\n",

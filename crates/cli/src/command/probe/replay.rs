@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_contract::probe::take_of;
-use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, RuleResult, Severity, Transcript};
+use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, RuleResult, Severity, Transcript, counted};
 use mcproof_report::{diagnostic, probe as lines};
 use mcproof_rules::{self as rules, Strictness};
 use mcproof_trace::{PROBE, is_zip};
@@ -33,8 +33,10 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<Exit, Failure> {
         if let Some(report) = &report {
             output::show(&lines::line(report, &style))?;
         }
-        let held = rulings.iter().filter(|ruling| ruling.judged == Judged::Pass).count();
-        output::show(&format!("replayed: {} failed, {held} passed\n", rules_of(broken.len())))?;
+        let found = |severity, noun| counted(findings.iter().filter(|finding| finding.severity == severity).count(), noun);
+        let (failures, warnings) = (found(Severity::Error, "failure"), found(Severity::Warning, "warning"));
+        let (notes, held) = (found(Severity::Note, "note"), rulings.iter().filter(|ruling| ruling.judged == Judged::Pass).count());
+        output::show(&format!("replayed: {failures}, {warnings}, {notes}; {} passed\n", counted(held, "rule")))?;
     }
     for diagnostic in report.iter().flat_map(|report| &report.diagnostics).chain(&findings) {
         output::talk(&diagnostic::render(diagnostic, &style));
@@ -44,18 +46,11 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<Exit, Failure> {
     Ok(if was_down || is_broken { Exit::Failed } else { Exit::Passed })
 }
 
-fn rules_of(count: usize) -> String {
-    if count == 1 { "1 rule".into() } else { format!("{count} rules") }
-}
-
 fn findings(ruling: &RuleResult) -> Vec<Diagnostic> {
     let Judged::Broken { findings } = &ruling.judged else { return Vec::new() };
     let told = findings.iter().map(|finding| {
-        let diagnostic = match finding.severity {
-            Severity::Error => Diagnostic::error(&ruling.rule, &*finding.message),
-            _ => Diagnostic::warning(&ruling.rule, &*finding.message),
-        };
-        diagnostic.hint(&*finding.remedy)
+        let diagnostic = Diagnostic::error(&ruling.rule, &*finding.message).hint(&*finding.remedy);
+        Diagnostic { severity: finding.severity, ..diagnostic }
     });
     told.collect()
 }

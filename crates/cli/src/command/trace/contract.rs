@@ -7,21 +7,29 @@ use crate::failure::Failure;
 use crate::shown_contract::{self, NoContract};
 use crate::{output, whole_file};
 use mcproof_contract::write;
+use mcproof_protocol::methods;
 use mcproof_record::Contract;
 use mcproof_trace::CallStream;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Result<Exit, Failure> {
     let mut stream = CallStream::new(open(file)?);
     let lock = shown_contract::of_stream(&mut stream, server).map_err(|error| unreadable(file, &error))?;
     told(stream.ending()).into_iter().for_each(output::talk);
-    let lock = lock.map_err(|reason| {
+    let mut lock = lock.map_err(|reason| {
         let hint = match reason {
             NoContract::TooLittle(_) => "record one with `mcproof tools TARGET --trace FILE`",
             NoContract::SeveralServers(_) | NoContract::OtherServers(..) => "name one of them with --server",
         };
         Failure::bad_input("no-contract", format!("the trace shows no contract: it {reason}")).hint(hint)
     })?;
+    // The lock is of what was returned; what was not is told here.
+    let mut failed = BTreeMap::new();
+    for (key, contract) in &mut lock.contracts {
+        let partial = contract.partial.get_or_insert_default();
+        failed.insert(key.clone(), std::mem::take(&mut partial.failed));
+    }
     let text = write(&lock);
     match to {
         Some(path) => whole_file::write(path, &text).map_err(|error| Failure::cannot_write(path, &error))?,
@@ -29,7 +37,11 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     }
     for (key, contract) in &lock.contracts {
         output::talk(&described(key, contract));
-        let missing = not_listed(contract);
+        let failed = failed.remove(key).unwrap_or_default();
+        if !failed.is_empty() {
+            output::talk(&format!("{key}: not in the lock, because the server did not return it: {}\n", failed.join(", ")));
+        }
+        let missing = not_listed(contract, &failed);
         if !missing.is_empty() {
             output::talk(&format!("{key}: not in the lock, because no client listed them: {}\n", missing.join(", ")));
         }
@@ -37,16 +49,17 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     Ok(Exit::Passed)
 }
 
-/// What the server declares, and nobody asked for.
-fn not_listed(contract: &Contract) -> Vec<&'static str> {
+/// What the server declares, and nobody asked for. `failed`: the methods of lists that were requested in vain.
+fn not_listed(contract: &Contract, failed: &[String]) -> Vec<&'static str> {
     let lists = [
-        ("tools", "tools", &contract.tools),
-        ("prompts", "prompts", &contract.prompts),
-        ("resources", "resources", &contract.resources),
-        ("resources", "resource templates", &contract.resource_templates),
+        ("tools", methods::TOOLS_LIST, "tools", &contract.tools),
+        ("prompts", methods::PROMPTS_LIST, "prompts", &contract.prompts),
+        ("resources", methods::RESOURCES_LIST, "resources", &contract.resources),
+        ("resources", methods::RESOURCES_TEMPLATES_LIST, "resource templates", &contract.resource_templates),
     ];
-    let is_missing = |(capability, _, list): &(&str, &str, &Option<Vec<serde_json::Value>>)| {
-        list.is_none() && contract.capabilities.get(*capability).is_some_and(serde_json::Value::is_object)
+    let is_missing = |(capability, method, _, list): &(&str, &str, &str, &Option<Vec<serde_json::Value>>)| {
+        let is_declared = contract.capabilities.get(*capability).is_some_and(serde_json::Value::is_object);
+        list.is_none() && is_declared && !failed.iter().any(|failed| failed == method)
     };
-    lists.into_iter().filter(is_missing).map(|(_, name, _)| name).collect()
+    lists.into_iter().filter(is_missing).map(|(_, _, name, _)| name).collect()
 }

@@ -45,7 +45,7 @@ pub(super) fn write(trace: Trace, out: &mut dyn Write) -> Result<Ending, ExportE
             }
         }
     }
-    writeln!(out, "### MCP trace: {calls} requests, {errors} failed\n")?;
+    writeln!(out, "### MCP trace: {}, {errors} failed\n", mcproof_record::counted(calls, "request"))?;
     for session in stream.sessions() {
         let revision = session.revision.as_deref().map(|revision| format!(", {}", text(revision))).unwrap_or_default();
         writeln!(out, "- session {}: {} over {}{revision}", session.key, text(&session.server), text(&session.transport))?;

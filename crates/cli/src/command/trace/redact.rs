@@ -128,7 +128,10 @@ fn secret(place: &str) -> Result<String, Failure> {
     };
     let redactor = Redactor::new([found.clone()]);
     if redactor.is_empty() {
-        return Err(Failure::bad_input("no-secret", format!("--secret {place}: too short to be looked for: {} bytes", found.len())));
+        return Err(Failure::bad_input(
+            "no-secret",
+            format!("--secret {place}: too short to be looked for: {}", mcproof_record::counted(found.len(), "byte")),
+        ));
     }
     Ok(found)
 }

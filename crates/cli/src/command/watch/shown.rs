@@ -172,7 +172,7 @@ fn way(route: &Route) -> String {
     let reminded = route.remind_every.map(|every| format!(", again every {}", typed(every))).unwrap_or_default();
     let steps: String =
         route.escalate.iter().map(|step| format!(", after {} {}", typed(step.after), step.channels.join(", then "))).collect();
-    let again = if route.repeat > 0 { format!(", {} times more", route.repeat) } else { String::new() };
+    let again = if route.repeat > 0 { format!(", {} more", mcproof_record::counted(route.repeat, "time")) } else { String::new() };
     let grouped = if route.group_by.is_empty() { String::new() } else { format!(", grouped by {}", route.group_by.join(", ")) };
     let hours: Vec<String> = route.hours.iter().map(ToString::to_string).collect();
     let at = if hours.is_empty() { String::new() } else { format!(", {}", hours.join(" and ")) };

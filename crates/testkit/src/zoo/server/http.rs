@@ -225,6 +225,11 @@ impl Exchange<'_> {
         if received.method() == "tools/call" && received.server.deviates(InternalDeviation::CallsHangUp) {
             return Ok(false);
         }
+        let unknown = modern::version(&received.message).filter(|version| *version != MODERN);
+        let is_consistent = unknown.is_some() && self.request.header("mcp-protocol-version") == unknown;
+        if is_consistent && received.server.deviates(InternalDeviation::UnknownVersionsHangUp) {
+            return Ok(false);
+        }
         if received.method() == "subscriptions/listen" && !accepts.events {
             return self.send(Response::text(406, "a subscription is an event stream"));
         }

@@ -54,7 +54,7 @@ export interface Offered {
   templates: number | null;
 }
 export interface Compared {
-  diff: { old: string; new: string; keys: string[]; not_compared?: string[]; changes: Change[] };
+  diff: { old: string; new: string; keys: string[]; not_compared?: string[]; inconclusive?: boolean; changes: Change[] };
   old: Record<string, Offered>;
   new: Record<string, Offered>;
 }

@@ -102,11 +102,11 @@ function Found({ compared }: { compared: Compared }) {
   const isNothing = diff.keys.length === 0 && diff.changes.length === 0;
   const parts = needle.toLowerCase();
   const shown = groups(diff.changes.filter((change) => (level === "all" || change.level === level) && (parts === "" || `${change.subject} ${change.pointer} ${change.reason}`.toLowerCase().includes(parts))));
-  const verdict = isNothing ? "nothing" : number("breaking") > 0 || suspicious > 0 ? "breaking" : diff.changes.length > 0 ? "changed" : "same";
+  const verdict = isNothing ? "nothing" : number("breaking") > 0 || suspicious > 0 ? "breaking" : diff.changes.length > 0 ? "changed" : diff.inconclusive ? "inconclusive" : "same";
   return (
     <>
       <p class="facts" data-testid="compare-verdict" data-verdict={verdict}>
-        {verdict === "nothing" ? <Badge kind="warning">nothing to compare</Badge> : verdict === "same" ? <Badge kind="ok">no changes</Badge> : <>{(["breaking", "compatible", "cosmetic"] as const).map((one) => <Badge key={one} kind={number(one) > 0 ? LEVELS[one] : "plain"}>{number(one)} {one}</Badge>)}</>}
+        {verdict === "nothing" ? <Badge kind="warning">nothing to compare</Badge> : verdict === "inconclusive" ? <Badge kind="warning">no changes in what could be compared</Badge> : verdict === "same" ? <Badge kind="ok">no changes</Badge> : <>{(["breaking", "compatible", "cosmetic"] as const).map((one) => <Badge key={one} kind={number(one) > 0 ? LEVELS[one] : "plain"}>{number(one)} {one}</Badge>)}</>}
         {suspicious > 0 && <Badge kind="warning">{count(suspicious, "suspicious text")}</Badge>}
         {diff.keys.length > 0 && <span>for {visible(diff.keys.join("; "))}</span>}
       </p>

@@ -1,6 +1,7 @@
 //! What the view shows, and what keys do. Knows rows and keys, no files and no terminal.
 
 use super::reading::{Calls, Row, Subject, Tone};
+use mcproof_record::counted;
 use mcproof_trace::calls::CallKey;
 use mcproof_trace::filter::Filter;
 use ratatui::Frame;
@@ -239,7 +240,10 @@ impl Screen {
     fn title(&self) -> String {
         let Calls { rows, count, dropped, is_open, error } = &self.calls;
         let shown = rows.iter().filter(|row| matches!(row.subject, Subject::Call(_))).count();
-        let calls = if shown == *count { format!("{count} calls") } else { format!("{shown} of {count} calls") };
+        let calls = match shown == *count {
+            true => counted(*count, "call"),
+            false => format!("{shown} of {}", counted(*count, "call")),
+        };
         let state = match (error, is_open, self.follows) {
             _ if !self.was_read => "reading".to_owned(),
             (Some(error), _, _) => format!("unreadable: {error}"),
