@@ -206,6 +206,11 @@ impl ChannelSpec {
                 | Self::SplunkOncall { .. }
         )
     }
+
+    /// The same, and it keeps it however long nobody says anything of it.
+    pub(crate) fn keeps_alerts_for_ever(&self) -> bool {
+        self.keeps_alerts() && !matches!(self, Self::Alertmanager { .. })
+    }
 }
 
 /// A URL with another path behind its own.

@@ -98,6 +98,11 @@ impl Receiver {
         self.shared.replies.lock().unwrap().extend(replies);
     }
 
+    /// It takes what comes from now on.
+    pub(crate) fn recover(&self) {
+        self.shared.replies.lock().unwrap().clear();
+    }
+
     pub(crate) fn heard(&self) -> Vec<Heard> {
         self.shared.heard.lock().unwrap().clone()
     }
