@@ -38,7 +38,7 @@ const LEASE: Duration = Duration::from_secs(30);
 const AT_ONCE: i64 = 32;
 /// For a message whose channel another one waits for.
 const CLOGGED_REST: Duration = Duration::from_secs(10);
-/// So long a mail is tried for those of its recipients for whom the server does not take it yet.
+/// So long a mail is tried for those of its recipients for whom the server does not take it yet, and an end for those of its alerts.
 const RECIPIENTS_LAST: Duration = Duration::from_secs(24 * 3600);
 /// How often an Alertmanager is told again of what is open.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
@@ -198,7 +198,8 @@ impl Notifier {
         };
         let is_elsewhere = known.is_some_and(|spec| wanted != Some(spec.destination().as_str()));
         if is_end && is_elsewhere && self.is_told_anyway(row, channel, &config).await? {
-            self.store.give_up(row, "the place it is for is not in the configuration any more, and its channel is told anyway", begin).await?;
+            let why = "the place it is for is not in the configuration any more, and its channel is told anyway";
+            self.store.give_up(row, why, begin).await?;
             return Ok(None);
         }
         let outcome = match (known, self.lines.enter(channel)) {
@@ -330,6 +331,15 @@ impl Notifier {
                 let gone = || DeliveryFailure::Refused("the channel no longer has this recipient".to_owned());
                 Payload::Mail(Box::new(mail.only(addresses).ok_or_else(gone)?))
             }
+            (Payload::Posts(posts), Some(alerts)) => {
+                let left: Vec<_> = posts.into_iter().filter(|(key, _)| alerts.contains(key)).collect();
+                if left.is_empty() {
+                    return Err(DeliveryFailure::Refused("the channel no longer has this alert".to_owned()));
+                }
+                Payload::Posts(left)
+            }
+            // Neither addresses nor alerts are anything to it.
+            (Payload::Post(_), Some(_)) => return Err(DeliveryFailure::Refused("the channel is another service now".to_owned())),
             (payload, _) => payload,
         };
         let may_send = || began.elapsed() < self.lease / 2 || self.guard == Guard::Down;

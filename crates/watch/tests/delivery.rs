@@ -48,6 +48,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     alerts_that_may_be_open_somewhere_are_closed_there_too,
     an_alert_whose_response_was_lost_ends_though_another_way_was_told,
     what_becomes_more_severe_opens_another_alert_and_all_of_them_end,
+    each_alert_is_told_its_end_until_the_service_has_taken_or_refused_it,
     ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
     all_that_were_told_are_reminded_each_in_its_time,
@@ -543,19 +544,77 @@ async fn what_becomes_more_severe_opens_another_alert_and_all_of_them_end(addres
     world.settle().await;
     world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
     world.settle().await;
-    // One of its two events is refused for a moment: both are sent again.
-    duty.will([Reply::Status(500, "")]);
+    // One of its two events is refused for a moment: that one is sent again.
+    duty.will_if(&format!("{INCIDENT}.1"), Reply::Status(500, ""));
     world.write(Kind::Resolve, &["duty"]).await;
     world.until(BEGIN + seconds(120)).await;
     let told = |receiver: &Receiver, action: &str, key: &str| -> Vec<String> {
         let text = |told: &Value, member: &str| told[member].as_str().unwrap().replace(INCIDENT, "it");
         receiver.heard().iter().map(|heard| heard.json()).map(|heard| format!("{} {}", text(&heard, action), text(&heard, key))).collect()
     };
-    let expected = ["trigger it", "trigger it.1", "acknowledge it", "acknowledge it.1"];
-    let ends = ["resolve it", "resolve it.1", "resolve it", "resolve it.1"];
-    assert_eq!(told(&duty, "event_action", "dedup_key"), [expected, ends].concat());
+    let mut of_duty = told(&duty, "event_action", "dedup_key");
+    // The alerts of one message are told at the same time.
+    of_duty[2..4].sort();
+    of_duty[4..6].sort();
+    let ends = ["resolve it", "resolve it.1", "resolve it.1"];
+    assert_eq!(of_duty, [&["trigger it", "trigger it.1", "acknowledge it", "acknowledge it.1"][..], &ends].concat());
     // It shows the end of an alert of which it has never heard.
     assert_eq!((told(&irm, "state", "alert_uid"), world.open().await), (vec!["alerting it.1".to_owned(), "ok it.1".to_owned()], 0));
+}
+
+/// The end of an incident that became more severe so many times is about to be told.
+async fn ending(address: &str, pager: &Receiver, raised: u64) -> World {
+    let mut world = World::new(address, &duty("duty", "one-key", pager, &[])).await;
+    world.notifier = world.notifier.leasing(seconds(9));
+    for _ in 0..raised {
+        world.run("INSERT INTO incident_event (incident, at, kind, text) VALUES ('0197-incident', $1, 'raised', '')").await;
+    }
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.settle().await;
+    world.write(Kind::Resolve, &["duty"]).await;
+    world
+}
+
+async fn each_alert_is_told_its_end_until_the_service_has_taken_or_refused_it(address: String) {
+    // How often each of the alerts was told its end, and what was said of it.
+    let ends = |pager: &Receiver| -> Vec<usize> {
+        let heard: Vec<Value> = pager.heard().iter().map(Heard::json).filter(|told| told["event_action"] == "resolve").collect();
+        let of = |key: &str| heard.iter().filter(|told| told["dedup_key"] == key).count();
+        ["", ".1", ".2", ".3"].iter().map(|number| of(&format!("{INCIDENT}{number}"))).collect()
+    };
+    let key = |number: &str| format!("\"{INCIDENT}{number}\"");
+    let pager = Receiver::http().await;
+    let mut world = ending(&address, &pager, 3).await;
+    pager.will_if(&key(".1"), Reply::Status(400, ""));
+    pager.will_if(&key(".2"), Reply::Status(500, ""));
+    pager.will_if(&key(".3"), Reply::Hang);
+    let sent = world.settle().await.0;
+    assert!(matches!(sent.as_slice(), [Sent { kind: Kind::Resolve, outcome: Ok(_), .. }]), "{sent:?}");
+    let said = sent[0].outcome.clone().unwrap().replace(INCIDENT, "it");
+    let expected = "; not taken: it.1: status 400: ok, it.2: status 500: ok, it.3: no response within 3 s; tried again for it.2, it.3";
+    assert_eq!((said.strip_prefix("status 202: ok"), ends(&pager)), (Some(expected), vec![1, 1, 1, 1]));
+    let sent = world.until(BEGIN + seconds(60)).await;
+    assert!(matches!(sent.as_slice(), [Sent { outcome: Ok(_), .. }]), "{sent:?}");
+    assert_eq!((ends(&pager), world.open().await), (vec![1, 1, 2, 2], 0));
+    // What is refused when it is tried again is told as well.
+    let pager = Receiver::http().await;
+    let mut world = ending(&address, &pager, 1).await;
+    pager.will_if(&key(".1"), Reply::Status(500, ""));
+    pager.will_if(&key(".1"), Reply::Status(400, ""));
+    world.until(BEGIN + seconds(60)).await;
+    assert_eq!((ends(&pager)[..2].to_vec(), world.open().await), (vec![1, 2], 0));
+    let events = world.events().await;
+    let told = format!("given-up: resolve: not sent to {INCIDENT}.1: {INCIDENT}.1: status 400: ok");
+    assert!(events.contains(&told), "{events:?}");
+    // Nothing was taken: it is one message still.
+    let pager = Receiver::http().await;
+    let mut world = ending(&address, &pager, 1).await;
+    pager.will_if(&key(""), Reply::Status(500, ""));
+    pager.will_if(&key(".1"), Reply::Status(400, ""));
+    let sent = world.until(BEGIN + seconds(60)).await;
+    let outcomes: Vec<_> = sent.iter().map(|sent| sent.outcome.clone().map_err(|why| why.replace(INCIDENT, "it"))).collect();
+    assert_eq!(outcomes, [Err("it: status 500: ok, it.1: status 400: ok".to_owned()), Ok("status 202: ok".to_owned())]);
+    assert_eq!((ends(&pager)[..2].to_vec(), world.open().await), (vec![2, 2], 0));
 }
 
 async fn ways_of_one_incident_do_not_wait_for_each_other(address: String) {
