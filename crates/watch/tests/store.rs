@@ -51,6 +51,7 @@ use turns::*;
 const CLAIMS: &[(&str, Claim)] = claims![
     a_turn_is_leased_to_one_worker_only,
     a_target_is_monitored_as_long_as_a_process_names_it,
+    a_process_takes_no_turn_of_thousands_that_it_does_not_know,
     what_a_process_that_was_killed_monitored_is_kept_until_a_file_is_read_again,
     a_lease_that_ended_is_taken_over_and_its_result_is_dropped,
     without_the_fence_a_late_result_is_taken,
