@@ -66,6 +66,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     results_become_counts_and_counting_twice_changes_nothing,
     what_is_old_is_forgotten_and_counts_stay_longer,
     who_is_not_heard_for_three_intervals_is_blind_unless_the_monitor_was_away,
+    who_is_not_heard_is_told_in_parts_until_all_are,
     a_region_that_is_not_heard_while_others_are_is_told_until_it_is,
     who_waited_for_the_database_calls_nobody_blind,
     a_chore_is_done_by_one_of_many,

@@ -95,7 +95,7 @@ pub(crate) async fn what_a_process_that_was_killed_monitored_is_kept_until_a_fil
     let leased = lease(&store, "here", later).await;
     let leased: Vec<_> = leased.iter().filter(|lease| lease.target == "shop").map(|lease| finished(lease, Verdict::Up, later)).collect();
     commit(&store, &leased, later).await;
-    assert_eq!(store.sweep_blind(&config(), "here", START, later).await.unwrap(), 1);
+    assert_eq!(store.sweep_blind(&config(), "here", START, 100, later).await.unwrap(), 1);
     assert_eq!(rows(&address, "SELECT subject FROM incident WHERE class = 'blind' AND resolved IS NULL").await, [["cart"]]);
     // Whoever reads its file decides.
     assert_eq!(store.keep_vanished_since(later), START);
