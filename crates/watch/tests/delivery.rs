@@ -407,7 +407,7 @@ async fn a_process_ends_an_alert_with_the_key_that_opened_it(address: String) {
     world.write(Kind::Resolve, &["duty"]).await;
     world.until(BEGIN + seconds(60)).await;
     let mut told = told_by_key(&pager);
-    // Ways do not wait for each other.
+    // Whichever of the two is first.
     told[2..].sort();
     assert_eq!(told, ["one-key trigger", "another-key trigger", "another-key resolve", "one-key resolve"]);
     // The service no longer takes it.

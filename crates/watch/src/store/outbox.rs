@@ -394,7 +394,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Gives a resolve one row for each channel that was told, or that may have been and keeps an alert then. The row itself is freed for the first of them. False if nobody was told.
+    /// Gives a resolve one row for each channel that was told, or that may have been and keeps an alert then. The row itself is freed for
+    /// the first of them. False if nobody was told.
     pub(crate) async fn spread_resolve(&self, row: &LeasedDelivery, now: Moment) -> Result<bool, sqlx::Error> {
         let mut transaction = self.begin().await?;
         let told = "SELECT delivered_by, destination FROM outbox WHERE incident = $1 AND delivered_by IS NOT NULL ORDER BY delivered, id";
