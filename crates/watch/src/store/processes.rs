@@ -92,15 +92,12 @@ impl Store {
     /// parameter has this number. However many they are, they are one parameter, and looked up.
     pub(super) fn left_alone(&self, parameter: usize) -> (Option<String>, String) {
         let names = self.left_alone.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let condition = match (&names, self.dialect) {
-            (None, _) => String::new(),
-            (Some(_), Dialect::Sqlite) => format!(" AND schedule.target NOT IN (SELECT value FROM json_each(${parameter}))"),
-            (Some(_), Dialect::Postgres) => format!(
-                " AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements_text(CAST(${parameter} AS JSONB)) AS other(name) \
-                 WHERE other.name = schedule.target)"
-            ),
+        let Some(names) = names else { return (None, String::new()) };
+        let listed = match self.dialect {
+            Dialect::Sqlite => format!("SELECT value FROM json_each(${parameter})"),
+            Dialect::Postgres => format!("SELECT jsonb_array_elements_text(CAST(${parameter} AS JSONB))"),
         };
-        (names.map(|names| names.to_string()), condition)
+        (Some(names.to_string()), format!(" AND schedule.target NOT IN ({listed})"))
     }
 }
 
