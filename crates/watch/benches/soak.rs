@@ -1,8 +1,9 @@
 //! Days of a monitor in minutes: a whole monitor over SQLite in a file, real probes over loopback, outages that are told and acknowledged,
 //! readers of the dashboard, history that is counted and forgotten. The clock jumps to whatever is due next. Prints what is in memory
-//! for each hour that has passed, as CSV: whether that grows is to be seen.
+//! for each hour that has passed, as CSV, and fails if that still grows when as much is forgotten as comes.
 //!
-//! `--targets N --days N`. The servers are this program once more, so that only the monitor is measured.
+//! `--targets N --days N --kept HOURS`: results are kept for so many hours, and all else for a few times as long, so that a few simulated
+//! days show what happens in months. The servers are this program once more, so that only the monitor is measured.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up fails by panicking")]
@@ -27,10 +28,12 @@ use mcproof_watch::store::read::Which;
 use mcproof_watch::store::{Store, incidents, sqlite};
 use mcproof_watch::web::{self, State};
 use server::{Mood, Moods, serve};
+use sqlx::AnyPool;
+use sqlx::any::AnyPoolOptions;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -45,6 +48,10 @@ const OUTAGES: u32 = 3;
 const LASTS: i64 = HOUR / 6;
 /// Between two looks of a reader.
 const READ_EVERY: i64 = HOUR / 6;
+/// Incidents and sums over hours are kept for so many times as long as results. Until they are forgotten, everything grows.
+const LONGEST_KEPT: u32 = 3;
+/// Of memory: what it may grow by in the last quarter of the time, as a part of what it is.
+const NOISE: u64 = 50;
 
 static CLOCK: AtomicI64 = AtomicI64::new(BEGIN.0);
 
@@ -52,17 +59,31 @@ fn now() -> Moment {
     Moment(CLOCK.load(Ordering::Relaxed))
 }
 
-fn main() {
+fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     if words.first().is_some_and(|word| word == "--server") {
-        return runtime.block_on(run_server());
+        runtime.block_on(run_server());
+        return ExitCode::SUCCESS;
     }
     let number = |flag: &str, usual: u32| {
         let at = words.iter().position(|word| word == flag);
         at.and_then(|at| words.get(at + 1)).map_or(usual, |text| text.parse().unwrap())
     };
-    runtime.block_on(soak(number("--targets", 50), i64::from(number("--days", 6))));
+    let (targets, days, kept) = (number("--targets", 50), number("--days", 6), number("--kept", 24));
+    assert!(days * 12 >= kept * LONGEST_KEPT, "in half of the time, nothing is forgotten yet: it takes more days, or fewer hours kept");
+    let resident = runtime.block_on(soak(targets, i64::from(days), kept));
+    println!("at the most: {} MiB", figures::memory());
+    let quarter = resident.len() / 4;
+    let [before, after] = [&resident[quarter * 2..quarter * 3], &resident[quarter * 3..]].map(median);
+    println!("in the third quarter of the time {before} KiB, in the last {after} KiB");
+    if after <= before + before / NOISE { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn median(numbers: &[u64]) -> u64 {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers[numbers.len() / 2]
 }
 
 /// All servers at one address. A line of standard input is the list of those that are broken from now on.
@@ -123,7 +144,9 @@ impl Drop for Servers {
     }
 }
 
-async fn soak(targets: u32, days: i64) {
+/// Results are kept for so many hours. Gives what was in memory in each hour, in KiB.
+async fn soak(targets: u32, days: i64, hours: u32) -> Vec<u64> {
+    let kept = Duration::from_secs(3_600) * hours;
     let folder = tempfile::tempdir().unwrap();
     let mut servers = Servers::start();
     let origin = format!("http://{}", servers.address);
@@ -135,12 +158,12 @@ async fn soak(targets: u32, days: i64) {
         targets: (0..targets).map(target).map(|target| (target.name.clone(), target)).collect(),
         channels: [("chat".to_owned(), ChannelSpec::Webhook { url: Secret::new(format!("{origin}/chat")), secret: None })].into(),
         routes: vec![Route { channels: vec!["chat".into()], remind_every: Some(Duration::from_secs(120)), ..Route::default() }],
-        // Something is forgotten from the second day on.
-        retention: Retention { raw: Duration::from_secs(86_400), five_minutes: Duration::from_secs(2 * 86_400), ..Retention::default() },
+        retention: Retention { raw: kept, five_minutes: kept * 2, hours: kept * LONGEST_KEPT },
         ..config()
     };
     let file = folder.path().join("watch.db");
     let store = Store::open(&sqlite(&file)).await.unwrap();
+    let rows = AnyPoolOptions::new().max_connections(1).connect(&sqlite(&file)).await.unwrap();
     let monitor = Monitor::over(store.clone(), config.clone(), reach("soak"), BEGIN).await.unwrap();
     let notifier = Notifier::new(store.clone(), monitor.plan(), DeliveryClient::new(Network::default()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -151,6 +174,7 @@ async fn soak(targets: u32, days: i64) {
 
     println!("hour,resident_kib,database_kib,log_kib,results,sent,seconds");
     let (began, mut sent, mut read, mut told) = (Instant::now(), 0, BEGIN.0, -1);
+    let mut all = Vec::new();
     let end = BEGIN.0 + days * 24 * HOUR;
     let mut now = BEGIN;
     while now.0 < end {
@@ -171,15 +195,29 @@ async fn soak(targets: u32, days: i64) {
         let hour = (now.0 - BEGIN.0) / HOUR;
         if hour > told {
             told = hour;
+            forget_incidents(&rows, now.0 - HOUR * i64::from(hours * LONGEST_KEPT)).await;
             let size = |name: &str| std::fs::metadata(folder.path().join(name)).map_or(0, |about| about.len() >> 10);
             let results = monitor.worker_health.report().results;
             let seconds = began.elapsed().as_secs();
-            println!("{hour},{},{},{},{results},{sent},{seconds}", resident(), size("watch.db"), size("watch.db-wal"));
+            let resident = resident();
+            all.push(resident);
+            println!("{hour},{resident},{},{},{results},{sent},{seconds}", size("watch.db"), size("watch.db-wal"));
         }
         let soon = now + Duration::from_millis(100);
         now = next.into_iter().chain([round.next]).flatten().min().unwrap_or(soon).max(soon);
     }
-    println!("at the most: {} MiB", figures::memory());
+    all
+}
+
+/// The monitor keeps incidents for ever; then the file would grow, and what is in memory of it.
+async fn forget_incidents(rows: &AnyPool, until: i64) {
+    for statement in [
+        "DELETE FROM outbox WHERE incident IN (SELECT id FROM incident WHERE resolved < $1)",
+        "DELETE FROM incident_event WHERE incident IN (SELECT id FROM incident WHERE resolved < $1)",
+        "DELETE FROM incident WHERE resolved < $1",
+    ] {
+        sqlx::query(statement).bind(until).execute(rows).await.unwrap();
+    }
 }
 
 async fn ask(address: SocketAddr, path: &str) {

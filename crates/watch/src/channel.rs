@@ -40,8 +40,8 @@ use url::Url;
 #[derive(Clone, Debug)]
 pub enum Payload {
     Post(Post),
-    /// Several that are one message together: each alert that the service keeps of an incident has one of its own.
-    Posts(Vec<Post>),
+    /// Several that are one message together: each alert that the service keeps of an incident has one of its own, by its key.
+    Posts(Vec<(String, Post)>),
     Mail(Box<Mail>),
     /// The service has no such message.
     Nothing,
@@ -132,10 +132,11 @@ pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Payload, String>
 
 /// For a service that keeps alerts, which takes one of them at a time.
 fn by_alert(message: &Message, pack: impl Fn(&Message) -> Result<Option<Post>, String>) -> Result<Payload, String> {
-    let posts = message.by_alert().map(|alert| pack(&alert)).collect::<Result<Vec<_>, _>>()?;
-    let mut posts: Vec<Post> = posts.into_iter().flatten().collect();
+    let by_key = |alert: Message| pack(&alert).map(|post| post.map(|post| (alert.alert_key(), post)));
+    let posts = message.by_alert().map(by_key).collect::<Result<Vec<_>, _>>()?;
+    let mut posts: Vec<(String, Post)> = posts.into_iter().flatten().collect();
     Ok(match posts.len() {
-        0 | 1 => posts.pop().map_or(Payload::Nothing, Payload::Post),
+        0 | 1 => posts.pop().map_or(Payload::Nothing, |(_, post)| Payload::Post(post)),
         _ => Payload::Posts(posts),
     })
 }
@@ -205,6 +206,11 @@ impl ChannelSpec {
                 | Self::GrafanaOncall { .. }
                 | Self::SplunkOncall { .. }
         )
+    }
+
+    /// The same, and it keeps it however long nobody says anything of it.
+    pub(crate) fn keeps_alerts_for_ever(&self) -> bool {
+        self.keeps_alerts() && !matches!(self, Self::Alertmanager { .. })
     }
 }
 

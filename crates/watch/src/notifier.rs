@@ -5,6 +5,7 @@
 //! Nothing is sent when half of the lease is over: whoever froze in between lets go, because somebody else may have sent by
 //! then what comes after.
 
+mod former;
 mod lines;
 mod plan;
 mod receipts;
@@ -14,10 +15,11 @@ use crate::config::{ChannelSpec, Config};
 use crate::incident::{Class, Severity};
 use crate::maintenance::{self, Planned};
 use crate::moment::Moment;
-use crate::store::outbox::{LeasedDelivery, Rows, Taker, Unacknowledged};
+use crate::store::outbox::{LeasedDelivery, Rows, Taker, UNCONFIRMED, Unacknowledged, unconfirmed};
 use crate::store::read::IncidentRow;
 use crate::store::{Store, incidents};
 use crate::worker::Plan;
+use former::FormerChannels;
 use futures_util::future::join_all;
 use lines::Lines;
 use plan::{Next, PATIENCE, Tried, after};
@@ -36,7 +38,7 @@ const LEASE: Duration = Duration::from_secs(30);
 const AT_ONCE: i64 = 32;
 /// For a message whose channel another one waits for.
 const CLOGGED_REST: Duration = Duration::from_secs(10);
-/// So long a mail is tried for those of its recipients for whom the server does not take it yet.
+/// So long a mail is tried for those of its recipients for whom the server does not take it yet, and an end for those of its alerts.
 const RECIPIENTS_LAST: Duration = Duration::from_secs(24 * 3600);
 /// How often an Alertmanager is told again of what is open.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
@@ -44,6 +46,8 @@ const REPEATED_EVERY: Duration = Duration::from_secs(60);
 const PATIENCE_IN_PASSING: Duration = Duration::from_secs(3);
 /// How often a reminder that waits for the end of maintenance is looked at.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Of an end that goes to another place than the begin, where that keeps alerts.
+const MOVED: &str = "the place that was told of the begin is not in the configuration any more: close the alert there if it is still open";
 
 #[derive(Clone, Debug)]
 pub struct Notifier {
@@ -55,6 +59,7 @@ pub struct Notifier {
     /// So long a channel is tried before the next one is.
     patience: Duration,
     lines: Lines,
+    former_channels: FormerChannels,
     /// What was taken, and is not in the database yet.
     receipts: Receipts,
     /// That of whom this one stands in for.
@@ -99,6 +104,7 @@ impl Notifier {
             lease: LEASE,
             patience: PATIENCE,
             lines: Lines::default(),
+            former_channels: FormerChannels::default(),
             receipts: Receipts::default(),
             earlier: Receipts::default(),
         }
@@ -139,6 +145,7 @@ impl Notifier {
     pub async fn pass(&self, now: Moment) -> Result<Round, sqlx::Error> {
         // Before anything is leased, so that the time of the statement counts, too.
         let began = Instant::now();
+        self.former_channels.follow(&self.config());
         let late = self.record_late().await;
         self.store.supersede(now).await?;
         self.store.tell_acknowledged(now).await?;
@@ -181,7 +188,20 @@ impl Notifier {
             return Ok(None);
         };
         let config = self.config();
-        let (channel, known) = leading_to(&config, channel, row.wanted_destination());
+        let wanted = row.wanted_destination();
+        let is_end = matches!(row.kind, Kind::Acknowledge | Kind::Resolve);
+        // With the key that led there, as long as the service takes it.
+        let former = wanted.filter(|_| is_end && row.hop == 0).and_then(|place| self.former_channels.leading_to(place, &config));
+        let (channel, known) = match &former {
+            Some(spec) => (channel, Some(spec)),
+            None => leading_to(&config, channel, wanted),
+        };
+        let is_elsewhere = known.is_some_and(|spec| wanted != Some(spec.destination().as_str()));
+        if is_end && is_elsewhere && self.is_told_anyway(row, channel, &config).await? {
+            let why = "the place it is for is not in the configuration any more, and its channel is told anyway";
+            self.store.give_up(row, why, begin).await?;
+            return Ok(None);
+        }
         let outcome = match (known, self.lines.enter(channel)) {
             (Some(spec), Some(line)) => {
                 let alerts = self.alerts(row, channel, spec).await?;
@@ -214,6 +234,11 @@ impl Notifier {
         };
         match outcome {
             Ok(said) => {
+                let is_moved = is_elsewhere && wanted.is_some() && row.kind == Kind::Resolve;
+                let said = match known {
+                    Some(spec) if is_moved && spec.keeps_alerts_for_ever() => format!("{said}; {MOVED}"),
+                    _ => said,
+                };
                 // What was told to others first, as something less severe, begins here with an update.
                 let begins = matches!(row.kind, Kind::Trigger | Kind::Update | Kind::Escalation);
                 let repeats = row.repeats || (begins && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
@@ -261,6 +286,16 @@ impl Notifier {
         late
     }
 
+    /// Whether another message of this kind leads to this channel, so that this one, which does so only by its name, need not.
+    async fn is_told_anyway(&self, row: &LeasedDelivery, channel: &str, config: &Config) -> Result<bool, sqlx::Error> {
+        let others = self.store.beside(row).await?;
+        Ok(others.iter().any(|other| {
+            let (name, spec) = leading_to(config, &other.channel, other.destination.as_deref());
+            let is_its_place = spec.is_some_and(|spec| other.destination.as_deref() == Some(spec.destination().as_str()));
+            name == channel && (is_its_place || other.id < row.id)
+        }))
+    }
+
     /// The alerts that a message is about, where the channel keeps them.
     async fn alerts(&self, row: &LeasedDelivery, channel: &str, spec: &ChannelSpec) -> Result<RangeInclusive<usize>, sqlx::Error> {
         let is_end = matches!(row.kind, Kind::Acknowledge | Kind::Resolve);
@@ -296,6 +331,15 @@ impl Notifier {
                 let gone = || DeliveryFailure::Refused("the channel no longer has this recipient".to_owned());
                 Payload::Mail(Box::new(mail.only(addresses).ok_or_else(gone)?))
             }
+            (Payload::Posts(posts), Some(alerts)) => {
+                let left: Vec<_> = posts.into_iter().filter(|(key, _)| alerts.contains(key)).collect();
+                if left.is_empty() {
+                    return Err(DeliveryFailure::Refused("the channel no longer has this alert".to_owned()));
+                }
+                Payload::Posts(left)
+            }
+            // Neither addresses nor alerts are anything to it.
+            (Payload::Post(_), Some(_)) => return Err(DeliveryFailure::Refused("the channel is another service now".to_owned())),
             (payload, _) => payload,
         };
         let may_send = || began.elapsed() < self.lease / 2 || self.guard == Guard::Down;
@@ -332,16 +376,17 @@ impl Notifier {
             Next::Again(retry) => retry,
         };
         let mut events = Vec::new();
-        let maybe_taken = matches!(delivery_failure, DeliveryFailure::Passing { maybe_taken: true, .. });
         let moves = retry.hop != hop && route.len() > 1;
         if moves {
             let next = LeasedDelivery { hop: retry.hop, route: route.clone(), ..row.clone() };
             let next = next.channel().unwrap_or_default();
             events.push(("failed-over", format!("{channel} did not accept the {kind} ({why}); trying {next}")));
         }
-        // It may hold an alert open that nobody else would close.
-        if moves && maybe_taken && spec.is_some_and(ChannelSpec::keeps_alerts) {
-            events.push(("unconfirmed", channel.to_owned()));
+        // It may hold an alert open that nobody else would close, whether or not this is tried again before the end.
+        let maybe_taken = matches!(delivery_failure, DeliveryFailure::Passing { maybe_taken: true, .. });
+        let opens = maybe_taken && !matches!(kind, Kind::Acknowledge | Kind::Resolve);
+        if let Some(spec) = spec.filter(|spec| opens && spec.keeps_alerts()) {
+            events.push((UNCONFIRMED, unconfirmed(channel, &spec.destination())));
         }
         let route = if retry.hop != hop { &route } else { &row.route };
         self.store.mark_failed(row, route, &retry, why, &events, now).await.map(drop)
@@ -371,7 +416,8 @@ impl Notifier {
         };
         let config = self.config();
         let routed = config.next_route(incident.severity, &tags, now).map_or(&[][..], |(route, _)| route.channels.as_slice());
-        self.store.reroute_end(row, routed).await
+        let present = |name: &str, destination: Option<&str>| leading_to(&config, name, destination).0.to_owned();
+        self.store.reroute_end(row, routed, present).await
     }
 
     /// Reminds of what nobody has acknowledged. Gives when the next reminder is due.

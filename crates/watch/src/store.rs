@@ -76,8 +76,8 @@ pub struct Store {
     admission: Arc<Admission>,
     /// Of SQLite: what was written last is lost.
     is_log_lost: Arc<AtomicBool>,
-    /// Targets that only other processes know.
-    left_alone: Arc<RwLock<Arc<Vec<String>>>>,
+    /// Targets that only other processes know, as an array of JSON.
+    left_alone: Arc<RwLock<Option<Arc<str>>>>,
     /// When this process read its file, in milliseconds: what is known of processes that vanished before that does not count.
     kept_since: Arc<AtomicI64>,
     /// A connection that nobody uses: a database in memory ends with its last one, and the pool closes those that fail.

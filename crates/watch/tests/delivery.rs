@@ -20,13 +20,13 @@ use libtest_mimic::Arguments;
 use mcproof_client::Network;
 use mcproof_suite::Environment;
 use mcproof_watch::channel::{DeliveryClient, Kind};
-use mcproof_watch::config::{Config, Secret, load};
+use mcproof_watch::config::{Secret, load};
 use mcproof_watch::heartbeat::{HeartbeatOutcome, HeartbeatSender};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::store::Store;
 use mcproof_watch::worker::{Plan, WorkerHealth};
-use receiver::{Receiver, Reply};
+use receiver::{Heard, Receiver, Reply};
 use serde_json::{Value, json};
 use sqlx::{AnyPool, Row as _};
 use std::collections::BTreeMap;
@@ -42,9 +42,13 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_begin_went,
     an_end_goes_where_its_begin_went_whatever_that_is_called_now,
     an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now,
+    a_channel_that_has_another_name_or_key_is_told_one_end,
+    a_process_ends_an_alert_with_the_key_that_opened_it,
     a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up,
     alerts_that_may_be_open_somewhere_are_closed_there_too,
+    an_alert_whose_response_was_lost_ends_though_another_way_was_told,
     what_becomes_more_severe_opens_another_alert_and_all_of_them_end,
+    each_alert_is_told_its_end_until_the_service_has_taken_or_refused_it,
     ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
     all_that_were_told_are_reminded_each_in_its_time,
@@ -102,35 +106,37 @@ struct World {
     rows: AnyPool,
     store: Store,
     notifier: Notifier,
+    file: watch::Sender<Arc<Plan>>,
     now: Moment,
     written: u32,
 }
 
 impl World {
     async fn new(address: &str, config: &str) -> Self {
-        let config: Config = match load("w.yaml", config, Path::new("/"), &Environment::default()) {
-            Ok(loaded) => loaded.config,
-            Err(mistakes) => panic!("{mistakes:#?}"),
-        };
+        let (file, plan) = watch::channel(plan_of(config));
         let store = Store::open(address).await.unwrap();
         let rows = AnyPool::connect(address).await.unwrap();
         for table in ["DELETE FROM outbox", "DELETE FROM incident", "DELETE FROM incident_event"] {
             sqlx::query(table).execute(&rows).await.unwrap();
         }
-        let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(config), targets: BTreeMap::new() }));
         let notifier = Notifier::new(store.clone(), plan, DeliveryClient::new(Network::default()));
-        let world = Self { rows, store, notifier, now: BEGIN, written: 0 };
+        let world = Self { rows, store, notifier, file, now: BEGIN, written: 0 };
         let statement = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, evidence) \
                          VALUES ($1, 'shop', 'availability', 'page', 'shop is down', '{\"message\":\"connection refused\"}', $2, $2, 'ev-1')";
         sqlx::query(statement).bind(INCIDENT).bind(BEGIN.0).execute(&world.rows).await.unwrap();
         world
     }
 
-    /// The file is another one now.
+    /// The file is another one now, and the process as well.
     fn configure(&mut self, config: &str) {
-        let loaded = load("w.yaml", config, Path::new("/"), &Environment::default()).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
-        let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(loaded.config), targets: BTreeMap::new() }));
+        let (file, plan) = watch::channel(plan_of(config));
         self.notifier = Notifier::new(self.store.clone(), plan, DeliveryClient::new(Network::default()));
+        self.file = file;
+    }
+
+    /// The file is another one now, and the process has read it.
+    fn reload(&self, config: &str) {
+        self.file.send_replace(plan_of(config));
     }
 
     /// Writes what is to be told.
@@ -190,6 +196,24 @@ impl World {
     async fn open(&self) -> i64 {
         sqlx::query_scalar("SELECT count(*) FROM outbox WHERE delivered IS NULL").fetch_one(&self.rows).await.unwrap()
     }
+}
+
+fn plan_of(config: &str) -> Arc<Plan> {
+    let loaded = load("w.yaml", config, Path::new("/"), &Environment::default()).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    Arc::new(Plan { config: Arc::new(loaded.config), targets: BTreeMap::new() })
+}
+
+/// A service that keeps alerts, under this name and with this key, and others that are told.
+fn duty(name: &str, key: &str, pager: &Receiver, others: &[(&str, &Receiver)]) -> String {
+    let url = pager.url("/v2/enqueue");
+    format!("{}  {name}: {{ pagerduty: {{ routing_key: {key}, url: \"{url}\" }} }}\n", hooks(others))
+}
+
+/// What it was told, and with which key.
+fn told_by_key(pager: &Receiver) -> Vec<String> {
+    let heard = pager.heard();
+    let told = heard.iter().map(Heard::json);
+    told.map(|told| format!("{} {}", told["routing_key"].as_str().unwrap(), told["event_action"].as_str().unwrap())).collect()
 }
 
 fn kinds(receiver: &Receiver) -> Vec<String> {
@@ -316,6 +340,88 @@ async fn an_end_whose_channel_is_gone_goes_where_the_incident_would_go_now(addre
     world.write(Kind::Resolve, &["oncall"]).await;
     world.until(BEGIN + seconds(10)).await;
     assert_eq!((kinds(&chat), world.open().await), (vec!["update".to_owned(), "resolve".to_owned()], 0));
+    // The same if it has another name by now.
+    let mut world = World::new(&address, &hooks(&[("oncall", &pager), ("chat", &chat)])).await;
+    world.write(Kind::Trigger, &["oncall"]).await;
+    world.write(Kind::Update, &["chat"]).await;
+    world.settle().await;
+    world.configure(&format!("{}routes: [{{ channels: web }}]\n", hooks(&[("web", &chat)])));
+    world.write(Kind::Resolve, &["oncall"]).await;
+    world.until(BEGIN + seconds(10)).await;
+    assert_eq!((kinds(&chat)[2..].to_vec(), world.open().await), (vec!["update".to_owned(), "resolve".to_owned()], 0));
+}
+
+async fn a_channel_that_has_another_name_or_key_is_told_one_end(address: String) {
+    let (pager, chat) = (Receiver::http().await, Receiver::http().await);
+    // Nobody knows whether it has taken anything, and it has another name by now.
+    let mut world = World::new(&address, &duty("duty", "one-key", &pager, &[("chat", &chat)])).await;
+    pager.will(vec![Reply::Drop; 100]);
+    world.write(Kind::Trigger, &["duty", "chat"]).await;
+    world.until(BEGIN + seconds(130)).await;
+    assert_eq!(kinds(&chat), ["trigger"]);
+    let before = pager.heard().len();
+    pager.recover();
+    world.configure(&format!("{}routes: [{{ channels: chat }}]\n", duty("pd", "one-key", &pager, &[("chat", &chat)])));
+    world.write(Kind::Resolve, &["duty", "chat"]).await;
+    world.until(BEGIN + seconds(200)).await;
+    assert_eq!((&told_by_key(&pager)[before..], world.open().await), (&["one-key resolve".to_owned()][..], 0));
+    // It has taken something under one name, and nobody knows whether under the other.
+    let pager = Receiver::http().await;
+    let mut world = World::new(&address, &duty("duty", "one-key", &pager, &[])).await;
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.settle().await;
+    world.configure(&duty("pd", "one-key", &pager, &[]));
+    pager.will([Reply::Drop]);
+    world.write(Kind::Update, &["pd"]).await;
+    world.settle().await;
+    world.write(Kind::Resolve, &["pd"]).await;
+    world.until(BEGIN + seconds(60)).await;
+    assert_eq!(
+        (told_by_key(&pager), world.open().await),
+        (["trigger", "trigger", "resolve"].map(|kind| format!("one-key {kind}")).to_vec(), 0)
+    );
+    // It has another key, and was told something since; the process that knew the other one has ended.
+    let pager = Receiver::http().await;
+    let mut world = World::new(&address, &duty("duty", "one-key", &pager, &[])).await;
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.settle().await;
+    world.configure(&duty("duty", "another-key", &pager, &[]));
+    world.write(Kind::Update, &["duty"]).await;
+    world.settle().await;
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
+    world.settle().await;
+    world.write(Kind::Resolve, &["duty"]).await;
+    world.until(BEGIN + seconds(60)).await;
+    let expected = ["one-key trigger", "another-key trigger", "another-key acknowledge", "another-key resolve"];
+    assert_eq!((told_by_key(&pager), world.open().await), (expected.map(str::to_owned).to_vec(), 0));
+}
+
+async fn a_process_ends_an_alert_with_the_key_that_opened_it(address: String) {
+    let pager = Receiver::http().await;
+    let mut world = World::new(&address, &duty("duty", "one-key", &pager, &[])).await;
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.settle().await;
+    world.reload(&duty("duty", "another-key", &pager, &[]));
+    world.write(Kind::Update, &["duty"]).await;
+    world.settle().await;
+    world.write(Kind::Resolve, &["duty"]).await;
+    world.until(BEGIN + seconds(60)).await;
+    let mut told = told_by_key(&pager);
+    // Whichever of the two is first.
+    told[2..].sort();
+    assert_eq!(told, ["one-key trigger", "another-key trigger", "another-key resolve", "one-key resolve"]);
+    // The service no longer takes it.
+    let pager = Receiver::http().await;
+    let mut world = World::new(&address, &duty("duty", "one-key", &pager, &[])).await;
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.settle().await;
+    world.reload(&duty("duty", "another-key", &pager, &[]));
+    pager.will([Reply::Status(403, "")]);
+    world.write(Kind::Resolve, &["duty"]).await;
+    world.until(BEGIN + seconds(60)).await;
+    assert_eq!(told_by_key(&pager), ["one-key trigger", "one-key resolve", "another-key resolve"]);
+    let events = world.events().await;
+    assert!(events.iter().any(|event| event.contains("close the alert there")), "{events:?}");
 }
 
 /// Many messages wait for a channel that does not respond: one of them finds out whether it does again, and a page goes before all of
@@ -392,12 +498,29 @@ async fn alerts_that_may_be_open_somewhere_are_closed_there_too(address: String)
     world.write(Kind::Trigger, &["pager", "chat"]).await;
     world.until(BEGIN + seconds(130)).await;
     assert_eq!(kinds(&chat), ["trigger"]);
-    assert!(world.events().await.contains(&"unconfirmed: pager".to_owned()));
+    let events = world.events().await;
+    assert_eq!(events.iter().filter(|event| event.starts_with("unconfirmed: pager ")).count(), 1, "{events:?}");
     world.write(Kind::Resolve, &["pager", "chat"]).await;
     world.until(BEGIN + seconds(3600 * 24)).await;
     assert_eq!(kinds(&chat), ["trigger", "resolve"]);
     let last = pager.heard().last().unwrap().json();
     assert_eq!((last["event_action"].as_str(), last["dedup_key"].as_str()), (Some("resolve"), Some(INCIDENT)));
+    assert_eq!(world.open().await, 0);
+}
+
+async fn an_alert_whose_response_was_lost_ends_though_another_way_was_told(address: String) {
+    let (pager, chat) = (Receiver::http().await, Receiver::http().await);
+    let mut world = World::new(&address, &duty("duty", "one-key", &pager, &[("chat", &chat)])).await;
+    pager.will([Reply::Drop]);
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.settle().await;
+    world.write(Kind::Resolve, &["duty"]).await;
+    world.until(BEGIN + seconds(60)).await;
+    assert_eq!(
+        (told_by_key(&pager), kinds(&chat)),
+        (vec!["one-key trigger".to_owned(), "one-key resolve".to_owned()], ["trigger", "resolve"].map(str::to_owned).to_vec())
+    );
     assert_eq!(world.open().await, 0);
 }
 
@@ -421,19 +544,77 @@ async fn what_becomes_more_severe_opens_another_alert_and_all_of_them_end(addres
     world.settle().await;
     world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
     world.settle().await;
-    // One of its two events is refused for a moment: both are sent again.
-    duty.will([Reply::Status(500, "")]);
+    // One of its two events is refused for a moment: that one is sent again.
+    duty.will_if(&format!("{INCIDENT}.1"), Reply::Status(500, ""));
     world.write(Kind::Resolve, &["duty"]).await;
     world.until(BEGIN + seconds(120)).await;
     let told = |receiver: &Receiver, action: &str, key: &str| -> Vec<String> {
         let text = |told: &Value, member: &str| told[member].as_str().unwrap().replace(INCIDENT, "it");
         receiver.heard().iter().map(|heard| heard.json()).map(|heard| format!("{} {}", text(&heard, action), text(&heard, key))).collect()
     };
-    let expected = ["trigger it", "trigger it.1", "acknowledge it", "acknowledge it.1"];
-    let ends = ["resolve it", "resolve it.1", "resolve it", "resolve it.1"];
-    assert_eq!(told(&duty, "event_action", "dedup_key"), [expected, ends].concat());
+    let mut of_duty = told(&duty, "event_action", "dedup_key");
+    // The alerts of one message are told at the same time.
+    of_duty[2..4].sort();
+    of_duty[4..6].sort();
+    let ends = ["resolve it", "resolve it.1", "resolve it.1"];
+    assert_eq!(of_duty, [&["trigger it", "trigger it.1", "acknowledge it", "acknowledge it.1"][..], &ends].concat());
     // It shows the end of an alert of which it has never heard.
     assert_eq!((told(&irm, "state", "alert_uid"), world.open().await), (vec!["alerting it.1".to_owned(), "ok it.1".to_owned()], 0));
+}
+
+/// The end of an incident that became more severe so many times is about to be told.
+async fn ending(address: &str, pager: &Receiver, raised: u64) -> World {
+    let mut world = World::new(address, &duty("duty", "one-key", pager, &[])).await;
+    world.notifier = world.notifier.leasing(seconds(9));
+    for _ in 0..raised {
+        world.run("INSERT INTO incident_event (incident, at, kind, text) VALUES ('0197-incident', $1, 'raised', '')").await;
+    }
+    world.write(Kind::Trigger, &["duty"]).await;
+    world.settle().await;
+    world.write(Kind::Resolve, &["duty"]).await;
+    world
+}
+
+async fn each_alert_is_told_its_end_until_the_service_has_taken_or_refused_it(address: String) {
+    // How often each of the alerts was told its end, and what was said of it.
+    let ends = |pager: &Receiver| -> Vec<usize> {
+        let heard: Vec<Value> = pager.heard().iter().map(Heard::json).filter(|told| told["event_action"] == "resolve").collect();
+        let of = |key: &str| heard.iter().filter(|told| told["dedup_key"] == key).count();
+        ["", ".1", ".2", ".3"].iter().map(|number| of(&format!("{INCIDENT}{number}"))).collect()
+    };
+    let key = |number: &str| format!("\"{INCIDENT}{number}\"");
+    let pager = Receiver::http().await;
+    let mut world = ending(&address, &pager, 3).await;
+    pager.will_if(&key(".1"), Reply::Status(400, ""));
+    pager.will_if(&key(".2"), Reply::Status(500, ""));
+    pager.will_if(&key(".3"), Reply::Hang);
+    let sent = world.settle().await.0;
+    assert!(matches!(sent.as_slice(), [Sent { kind: Kind::Resolve, outcome: Ok(_), .. }]), "{sent:?}");
+    let said = sent[0].outcome.clone().unwrap().replace(INCIDENT, "it");
+    let expected = "; not taken: it.1: status 400: ok, it.2: status 500: ok, it.3: no response within 3 s; tried again for it.2, it.3";
+    assert_eq!((said.strip_prefix("status 202: ok"), ends(&pager)), (Some(expected), vec![1, 1, 1, 1]));
+    let sent = world.until(BEGIN + seconds(60)).await;
+    assert!(matches!(sent.as_slice(), [Sent { outcome: Ok(_), .. }]), "{sent:?}");
+    assert_eq!((ends(&pager), world.open().await), (vec![1, 1, 2, 2], 0));
+    // What is refused when it is tried again is told as well.
+    let pager = Receiver::http().await;
+    let mut world = ending(&address, &pager, 1).await;
+    pager.will_if(&key(".1"), Reply::Status(500, ""));
+    pager.will_if(&key(".1"), Reply::Status(400, ""));
+    world.until(BEGIN + seconds(60)).await;
+    assert_eq!((ends(&pager)[..2].to_vec(), world.open().await), (vec![1, 2], 0));
+    let events = world.events().await;
+    let told = format!("given-up: resolve: not sent to {INCIDENT}.1: {INCIDENT}.1: status 400: ok");
+    assert!(events.contains(&told), "{events:?}");
+    // Nothing was taken: it is one message still.
+    let pager = Receiver::http().await;
+    let mut world = ending(&address, &pager, 1).await;
+    pager.will_if(&key(""), Reply::Status(500, ""));
+    pager.will_if(&key(".1"), Reply::Status(400, ""));
+    let sent = world.until(BEGIN + seconds(60)).await;
+    let outcomes: Vec<_> = sent.iter().map(|sent| sent.outcome.clone().map_err(|why| why.replace(INCIDENT, "it"))).collect();
+    assert_eq!(outcomes, [Err("it: status 500: ok, it.1: status 400: ok".to_owned()), Ok("status 202: ok".to_owned())]);
+    assert_eq!((ends(&pager)[..2].to_vec(), world.open().await), (vec![2, 2], 0));
 }
 
 async fn ways_of_one_incident_do_not_wait_for_each_other(address: String) {

@@ -5,6 +5,7 @@ use super::mail::Mail;
 use super::{Payload, Post};
 use crate::config::Secret;
 use crate::moment::Moment;
+use futures_util::future::join_all;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::commands;
@@ -43,7 +44,7 @@ pub enum DeliveryFailure {
     /// It was taken, but not for all: what the service said, with those who do not have it and why.
     Partly {
         said: String,
-        /// The addresses among them for which another attempt may fare better.
+        /// The addresses, or the keys of alerts, among them for which another attempt may fare better.
         left: Vec<String>,
     },
     /// Nothing was sent: whoever asked has no right to it any more.
@@ -95,23 +96,24 @@ impl DeliveryClient {
     /// # Errors
     /// It was not taken, or nobody knows whether it was.
     pub async fn deliver(&self, payload: &Payload, now: Moment, may_send: &(dyn Fn() -> bool + Sync)) -> Result<String, DeliveryFailure> {
-        let mut is_sent = false;
-        let carried = async {
-            match payload {
-                Payload::Post(post) => self.post(post, now, may_send, &mut is_sent).await,
-                Payload::Posts(posts) => self.post_all(posts, now, may_send, &mut is_sent).await,
-                Payload::Mail(mail) => send_mail(mail, may_send, &mut is_sent).await,
-                Payload::Nothing => Ok("nothing to send".to_owned()),
+        match payload {
+            Payload::Post(post) => self.post_in_time(post, now, may_send).await,
+            Payload::Posts(posts) => self.post_all(posts, now, may_send).await,
+            Payload::Mail(mail) => {
+                let mut is_sent = false;
+                let outcome = timeout(self.patience, send_mail(mail, may_send, &mut is_sent)).await;
+                outcome.unwrap_or_else(|_| Err(self.nothing_came(is_sent)))
             }
+            Payload::Nothing => Ok("nothing to send".to_owned()),
+        }
+    }
+
+    fn nothing_came(&self, is_sent: bool) -> DeliveryFailure {
+        let why = match is_sent {
+            true => format!("no response within {} s", self.patience.as_secs_f64()),
+            false => format!("no connection within {} s", self.patience.as_secs_f64()),
         };
-        let outcome = timeout(self.patience, carried).await;
-        outcome.unwrap_or_else(|_| {
-            let why = match is_sent {
-                true => format!("no response within {} s", self.patience.as_secs_f64()),
-                false => format!("no connection within {} s", self.patience.as_secs_f64()),
-            };
-            Err(DeliveryFailure::Passing { why, after: None, maybe_taken: is_sent })
-        })
+        passing(why, is_sent)
     }
 
     /// Fetches a URL that only wants to be fetched, and gives the status.
@@ -132,28 +134,52 @@ impl DeliveryClient {
         }
     }
 
-    /// Each of them, whatever becomes of the others; the first failure, or what the last of them got. An alert that the service refuses,
-    /// because it was deleted there, say, is no failure where it has taken another one.
+    /// Each of them at the same time, so that none waits for one that hangs. What the service takes or refuses for good, because it was
+    /// deleted there, say, is not sent again because of the others, as soon as it has taken any.
     async fn post_all(
         &self,
-        posts: &[Post],
+        posts: &[(String, Post)],
         now: Moment,
         may_send: &(dyn Fn() -> bool + Sync),
-        is_sent: &mut bool,
     ) -> Result<String, DeliveryFailure> {
-        let (mut taken, mut refused, mut failed) = (None, None, None);
-        for post in posts {
-            match self.post(post, now, may_send, is_sent).await {
-                Ok(said) => taken = Some(said),
-                Err(DeliveryFailure::TooLate) => return Err(DeliveryFailure::TooLate),
-                Err(failure @ DeliveryFailure::Refused(_)) => drop(refused.get_or_insert(failure)),
-                Err(failure) => drop(failed.get_or_insert(failure)),
-            }
+        let outcomes = join_all(posts.iter().map(|(_, post)| self.post_in_time(post, now, may_send))).await;
+        let (mut taken, mut told, mut left) = (None, Vec::new(), Vec::new());
+        // How long the service wants to be left alone, and whether it may have taken one.
+        let mut passes: Option<(Option<Duration>, bool)> = None;
+        for ((key, _), outcome) in posts.iter().zip(outcomes) {
+            let why = match outcome {
+                Ok(said) => {
+                    taken = Some(said);
+                    continue;
+                }
+                Err(DeliveryFailure::Refused(why)) => why,
+                Err(DeliveryFailure::Passing { why, after, maybe_taken }) => {
+                    let (longest, may_be) = passes.unwrap_or_default();
+                    passes = Some((longest.max(after), may_be || maybe_taken));
+                    left.push(key.clone());
+                    why
+                }
+                Err(DeliveryFailure::TooLate | DeliveryFailure::Partly { .. }) => {
+                    left.push(key.clone());
+                    "not sent in time".to_owned()
+                }
+            };
+            told.push(format!("{key}: {why}"));
         }
-        match (failed, taken, refused) {
-            (Some(failure), ..) | (None, None, Some(failure)) => Err(failure),
-            (None, taken, _) => Ok(taken.unwrap_or_default()),
+        let told = told.join(", ");
+        match (taken, passes) {
+            (Some(said), _) if told.is_empty() => Ok(said),
+            (Some(said), _) => Err(DeliveryFailure::Partly { said: format!("{said}; not taken: {told}"), left }),
+            (None, Some((after, maybe_taken))) => Err(DeliveryFailure::Passing { why: told, after, maybe_taken }),
+            (None, None) if left.is_empty() => Err(DeliveryFailure::Refused(told)),
+            (None, None) => Err(DeliveryFailure::TooLate),
         }
+    }
+
+    async fn post_in_time(&self, post: &Post, now: Moment, may_send: &(dyn Fn() -> bool + Sync)) -> Result<String, DeliveryFailure> {
+        let mut is_sent = false;
+        let outcome = timeout(self.patience, self.post(post, now, may_send, &mut is_sent)).await;
+        outcome.unwrap_or_else(|_| Err(self.nothing_came(is_sent)))
     }
 
     async fn post(

@@ -95,7 +95,7 @@ fn span_of(seconds: u64) -> String {
 fn shown(payload: &Payload) -> String {
     match payload {
         Payload::Nothing => "nothing".to_owned(),
-        Payload::Posts(posts) => posts.iter().map(|post| shown(&Payload::Post(post.clone()))).collect::<Vec<_>>().join("\n"),
+        Payload::Posts(posts) => posts.iter().map(|(_, post)| shown(&Payload::Post(post.clone()))).collect::<Vec<_>>().join("\n"),
         Payload::Mail(mail) => format!("{:?}\n{}", mail.envelope, String::from_utf8(mail.letter.clone()).unwrap().replace('\r', "")),
         Payload::Post(post) => {
             let headers: String = post.headers.iter().map(|(name, value)| format!("{name}: {}\n", value.expose())).collect();
@@ -403,7 +403,7 @@ fn what_became_more_severe_is_an_alert_of_its_own_and_all_of_them_end() {
     let keys_of = |channel: &ChannelSpec, kind: Kind, alerts: std::ops::RangeInclusive<usize>| -> Vec<String> {
         let posts = match pack(channel, &Message { alerts, ..message(kind) }).unwrap() {
             Payload::Post(post) => vec![post],
-            Payload::Posts(posts) => posts,
+            Payload::Posts(posts) => posts.into_iter().map(|(_, post)| post).collect(),
             Payload::Nothing => Vec::new(),
             Payload::Mail(_) => panic!(),
         };

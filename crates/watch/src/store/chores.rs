@@ -37,12 +37,12 @@ impl Store {
         Ok(())
     }
 
-    /// Tells of the targets of which nothing was heard for three intervals and the time of a probe, and says how many there are. What was not to be
-    /// heard before `started` does not count: the monitor itself was not there.
+    /// Tells of `most` of the targets of which nothing was heard for three intervals and the time of a probe, and of which nobody was told yet;
+    /// says how many these were. What was not to be heard before `started` does not count: the monitor itself was not there.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn sweep_blind(&self, config: &Config, region: &str, started: Moment, now: Moment) -> Result<usize, StoreFailure> {
+    pub async fn sweep_blind(&self, config: &Config, region: &str, started: Moment, most: i64, now: Moment) -> Result<usize, StoreFailure> {
         let mut transaction = self.begin().await?;
         // A failure is confirmed later than in the next interval, if that is short, and a probe takes its time.
         let patience =
@@ -50,10 +50,11 @@ impl Store {
         let statement = format!(
             "SELECT name, state, last_result, created FROM target WHERE removed IS NULL AND availability <> 'blind' \
              AND last_result + {patience} < $1 AND created + {patience} < $1 AND $2 + {patience} < $1 \
-             ORDER BY name {}",
+             ORDER BY name LIMIT $3 {}",
             self.dialect.lock()
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(started.0).fetch_all(&mut *transaction).await?;
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(started.0).bind(most);
+        let rows = query.fetch_all(&mut *transaction).await?;
         let mut turns = Vec::new();
         for row in &rows {
             let (target, state): (String, String) = (row.try_get(0)?, row.try_get(1)?);

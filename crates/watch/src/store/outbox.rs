@@ -11,8 +11,8 @@ use super::{Store, StoreFailure, ids};
 use crate::channel::Kind;
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, millis, span};
-use sqlx::Row as _;
 use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, Row as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ pub(crate) const REPEAT: &str = "repeat";
 
 /// Before what a server refused for a moment is sent to single recipients again.
 const RECIPIENTS_REST: Duration = Duration::from_secs(2);
+
+/// In the history of an incident: a channel that keeps alerts may have taken a message, and nobody knows. See [`unconfirmed`].
+pub(crate) const UNCONFIRMED: &str = "unconfirmed";
 
 /// A row that this process has leased, with its incident.
 #[derive(Clone, Debug)]
@@ -56,6 +59,15 @@ pub(crate) struct Taker<'a> {
     pub(crate) destination: Option<&'a str>,
     /// What it said.
     pub(crate) said: &'a str,
+}
+
+/// A message of the same kind about the same moment of the same incident as another one, for somebody else.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside {
+    pub(crate) id: String,
+    pub(crate) channel: String,
+    /// Where it led, if that is known.
+    pub(crate) destination: Option<String>,
 }
 
 /// When a row is tried again, and where.
@@ -289,12 +301,34 @@ impl Store {
         if row.raised.is_empty() {
             return Ok(0);
         }
-        let statement = "SELECT MIN(created) FROM outbox WHERE incident = $1 AND (delivered_by = $2 OR destination = $3) \
-                         AND kind IN ('trigger', 'update', 'escalation', 'reminder') \
-                         AND NOT EXISTS (SELECT 1 FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' AND text = $2)";
-        let query = sqlx::query_scalar(statement).bind(&row.incident.id).bind(channel).bind(destination);
-        let first: Option<i64> = query.fetch_one(&self.pool).await?;
-        Ok(first.map_or(0, |first| row.raised.iter().filter(|at| at.0 <= first).count()))
+        let unsure = unconfirmed_takers(&mut *self.pool.acquire().await?, &row.incident.id).await?;
+        let this = (channel.to_owned(), Some(destination.to_owned()));
+        let names: Vec<String> = unsure.into_iter().filter(|other| is_same_taker(other, &this)).map(|(name, _)| name).collect();
+        let statement = "SELECT created, delivered_by, destination, route FROM outbox WHERE incident = $1 \
+                         AND kind IN ('trigger', 'update', 'escalation', 'reminder') ORDER BY created, id";
+        for told in &sqlx::query(statement).bind(&row.incident.id).fetch_all(&self.pool).await? {
+            let (by, place): (Option<String>, Option<String>) = (told.try_get("delivered_by")?, told.try_get("destination")?);
+            let route: Vec<String> = serde_json::from_str(&told.try_get::<String, _>("route")?).unwrap_or_default();
+            let may_have_it = route.iter().any(|one| names.contains(one));
+            if may_have_it || by.as_deref() == Some(channel) || place.as_deref() == Some(destination) {
+                let first: i64 = told.try_get("created")?;
+                return Ok(row.raised.iter().filter(|at| at.0 <= first).count());
+            }
+        }
+        Ok(0)
+    }
+
+    /// The other messages of the kind of this one about the same moment of its incident, each for one channel, that were not given up.
+    pub(crate) async fn beside(&self, row: &LeasedDelivery) -> Result<Vec<Beside>, sqlx::Error> {
+        let statement = "SELECT id, route, destination FROM outbox WHERE incident = $1 AND kind = $2 AND created = $3 AND id <> $4 \
+                         AND recipients IS NULL AND (delivered IS NULL OR delivered_by IS NOT NULL)";
+        let query = sqlx::query_as(statement).bind(&row.incident.id).bind(row.kind.word()).bind(row.created.0).bind(&row.id);
+        let rows: Vec<(String, String, Option<String>)> = query.fetch_all(&self.pool).await?;
+        let one = |(id, route, destination): (String, String, Option<String>)| {
+            let [channel] = <[String; 1]>::try_from(serde_json::from_str::<Vec<String>>(&route).ok()?).ok()?;
+            Some(Beside { id, channel, destination })
+        };
+        Ok(rows.into_iter().filter_map(one).collect())
     }
 
     /// When an incident became more severe, each time, in this order.
@@ -331,6 +365,15 @@ impl Store {
             return Ok(false);
         }
         for (kind, text) in events {
+            if *kind == UNCONFIRMED {
+                // Once is enough, however often it is tried.
+                let statement = "SELECT count(*) FROM incident_event WHERE incident = $1 AND kind = $2 AND text = $3";
+                let query = sqlx::query_scalar(statement).bind(&row.incident.id).bind(UNCONFIRMED).bind(text);
+                let known: i64 = query.fetch_one(&mut *transaction).await?;
+                if known > 0 {
+                    continue;
+                }
+            }
             note(&mut transaction, &row.incident.id, now, kind, text).await?;
         }
         transaction.commit().await?;
@@ -351,16 +394,15 @@ impl Store {
         Ok(true)
     }
 
-    /// Gives a resolve one row for each channel that was told, or that may have been: `also` are those of a kind that has to be
-    /// told then. The row itself is freed for the first of them. False if nobody was told.
+    /// Gives a resolve one row for each channel that was told, or that may have been and keeps an alert then. The row itself is freed for
+    /// the first of them. False if nobody was told.
     pub(crate) async fn spread_resolve(&self, row: &LeasedDelivery, now: Moment) -> Result<bool, sqlx::Error> {
         let mut transaction = self.begin().await?;
         let told = "SELECT delivered_by, destination FROM outbox WHERE incident = $1 AND delivered_by IS NOT NULL ORDER BY delivered, id";
         let told: Vec<(String, Option<String>)> = sqlx::query_as(told).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
-        let unsure = "SELECT text FROM incident_event WHERE incident = $1 AND kind = 'unconfirmed' ORDER BY at, text";
-        let unsure: Vec<String> = sqlx::query_scalar(unsure).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
+        let unsure = unconfirmed_takers(&mut transaction, &row.incident.id).await?;
         let mut channels: Vec<(String, Option<String>)> = Vec::new();
-        for taker in told.into_iter().chain(unsure.into_iter().map(|channel| (channel, None))) {
+        for taker in told.into_iter().chain(unsure) {
             if !channels.iter().any(|other| is_same_taker(other, &taker)) {
                 channels.push(taker);
             }
@@ -390,14 +432,26 @@ impl Store {
     }
 
     /// Gives an end whose channel is gone those of these channels that no other end of its incident has, and gives its route. Nothing if they
-    /// are all told anyway. Whoever does the same for another end of the incident, in whichever process, waits for it: no two get the same one.
-    pub(crate) async fn reroute_end(&self, row: &LeasedDelivery, routed: &[String]) -> Result<Option<Vec<String>>, sqlx::Error> {
+    /// are all told anyway. `present` gives what a channel that led to a place is called now. Whoever does the same for another end of the
+    /// incident, in whichever process, waits for it: no two get the same one.
+    pub(crate) async fn reroute_end(
+        &self,
+        row: &LeasedDelivery,
+        routed: &[String],
+        present: impl Fn(&str, Option<&str>) -> String,
+    ) -> Result<Option<Vec<String>>, sqlx::Error> {
         let mut transaction = self.begin().await?;
         let locked = format!("SELECT id FROM incident WHERE id = $1 {}", self.dialect.lock());
         sqlx::query(sqlx::AssertSqlSafe(locked)).bind(&row.incident.id).fetch_optional(&mut *transaction).await?;
-        let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'resolve' AND id <> $2";
-        let others: Vec<String> = sqlx::query_scalar(statement).bind(&row.incident.id).bind(&row.id).fetch_all(&mut *transaction).await?;
-        let told: Vec<String> = others.iter().flat_map(|route| serde_json::from_str::<Vec<String>>(route).unwrap_or_default()).collect();
+        let statement = "SELECT route, destination FROM outbox WHERE incident = $1 AND kind = 'resolve' AND id <> $2";
+        let query = sqlx::query_as(statement).bind(&row.incident.id).bind(&row.id);
+        let others: Vec<(String, Option<String>)> = query.fetch_all(&mut *transaction).await?;
+        let mut told: Vec<String> = Vec::new();
+        for (route, destination) in others {
+            let route: Vec<String> = serde_json::from_str(&route).unwrap_or_default();
+            told.extend(route.first().map(|first| present(first, destination.as_deref())));
+            told.extend(route.into_iter().skip(1));
+        }
         let new: Vec<&String> = routed.iter().filter(|channel| !told.contains(channel) && !row.route.contains(channel)).collect();
         if new.is_empty() && routed.iter().any(|channel| told.contains(channel)) {
             return Ok(None);
@@ -587,6 +641,28 @@ fn is_same_taker((name, place): &(String, Option<String>), (other, elsewhere): &
         (Some(place), Some(elsewhere)) => place == elsewhere,
         _ => name == other,
     }
+}
+
+/// As the history keeps it: what the channel is called, and where it leads.
+pub(crate) fn unconfirmed(channel: &str, destination: &str) -> String {
+    format!("{channel} {destination}")
+}
+
+/// The channel of such a text, and where it leads, if that was written down.
+pub(crate) fn unconfirmed_taker(text: &str) -> (&str, Option<&str>) {
+    let is_hash = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match text.rsplit_once(' ') {
+        Some((channel, destination)) if is_hash(destination) => (channel, Some(destination)),
+        _ => (text, None),
+    }
+}
+
+/// Channels that may have taken something of an incident.
+async fn unconfirmed_takers(connection: &mut AnyConnection, incident: &str) -> Result<Vec<(String, Option<String>)>, sqlx::Error> {
+    let statement = "SELECT text FROM incident_event WHERE incident = $1 AND kind = $2 ORDER BY at, text";
+    let texts: Vec<String> = sqlx::query_scalar(statement).bind(incident).bind(UNCONFIRMED).fetch_all(connection).await?;
+    let takers = texts.iter().map(|text| unconfirmed_taker(text));
+    Ok(takers.map(|(channel, destination)| (channel.to_owned(), destination.map(str::to_owned))).collect())
 }
 
 fn in_json(names: &[&str]) -> String {

@@ -2,7 +2,7 @@
 //! A process that starts with another file, or runs once with an older one, takes nothing away from those that run. What one that was
 //! killed leaves behind is not seen any more, and that is told: nobody has said that it is not to be monitored.
 
-use super::{Store, StoreFailure};
+use super::{Dialect, Store, StoreFailure};
 use crate::moment::Moment;
 use sqlx::{AnyConnection, Row as _};
 use std::collections::BTreeSet;
@@ -12,8 +12,6 @@ use std::time::Duration;
 
 /// A process that said nothing for so long is gone.
 pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(30);
-/// Names in one statement.
-const MOST_LEFT_ALONE: usize = 1_000;
 
 impl Store {
     /// This process runs, and these targets stand in its file.
@@ -86,12 +84,20 @@ impl Store {
 
     /// These are for other processes: no turn of theirs is taken here.
     pub fn leave_alone(&self, targets: &BTreeSet<String>) {
-        let names: Vec<String> = targets.iter().take(MOST_LEFT_ALONE).cloned().collect();
-        *self.left_alone.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
+        let names = (!targets.is_empty()).then(|| Arc::from(serde_json::to_string(targets).expect("names are JSON")));
+        *self.left_alone.write().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    pub(super) fn left_alone(&self) -> Arc<Vec<String>> {
-        Arc::clone(&self.left_alone.read().unwrap_or_else(PoisonError::into_inner))
+    /// What is left alone, as the value of one parameter, and the condition on a row of the schedule that leaves it out, in which that
+    /// parameter has this number. However many they are, they are one parameter, and looked up.
+    pub(super) fn left_alone(&self, parameter: usize) -> (Option<String>, String) {
+        let names = self.left_alone.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(names) = names else { return (None, String::new()) };
+        let listed = match self.dialect {
+            Dialect::Sqlite => format!("SELECT value FROM json_each(${parameter})"),
+            Dialect::Postgres => format!("SELECT jsonb_array_elements_text(CAST(${parameter} AS JSONB))"),
+        };
+        (Some(names.to_string()), format!(" AND schedule.target NOT IN ({listed})"))
     }
 }
 
@@ -120,13 +126,4 @@ pub(super) async fn held(connection: &mut AnyConnection, kept_since: Moment, now
         }
     }
     Ok(held)
-}
-
-/// A condition that leaves out so many names, the first of which is the parameter with this number.
-pub(super) fn without(column: &str, names: usize, first: usize) -> String {
-    if names == 0 {
-        return String::new();
-    }
-    let parameters: Vec<String> = (first..first + names).map(|number| format!("${number}")).collect();
-    format!(" AND {column} NOT IN ({})", parameters.join(", "))
 }

@@ -161,8 +161,8 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn lease(&self, region: &str, worker: &str, now: Moment, limit: usize) -> Result<Vec<Lease>, StoreFailure> {
-        let (skip, left_alone) = (self.dialect.skip_locked(), self.left_alone());
-        let others = processes::without("target", left_alone.len(), 5);
+        let skip = self.dialect.skip_locked();
+        let (left_alone, others) = self.left_alone(5);
         let statement = format!(
             "UPDATE schedule SET lease_until = $1 + patience, worker = $2, epoch = epoch + 1 WHERE (target, region) IN \
              (SELECT target, region FROM schedule WHERE region = $3 AND due <= $1 AND lease_until <= $1{others} ORDER BY due LIMIT $4 {skip}) \
@@ -170,7 +170,7 @@ impl Store {
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(worker).bind(region).bind(limit);
-        let query = left_alone.iter().cloned().fold(query, |query, name| query.bind(name));
+        let query = left_alone.into_iter().fold(query, |query, names| query.bind(names));
         let rows = query.fetch_all(&self.writer).await?;
         rows.iter()
             .map(|row| {
@@ -190,8 +190,7 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn next_due(&self, region: &str, now: Moment) -> Result<Option<Moment>, StoreFailure> {
-        let left_alone = self.left_alone();
-        let others = processes::without("target", left_alone.len(), 3);
+        let (left_alone, others) = self.left_alone(3);
         let free = format!("SELECT due FROM schedule WHERE region = $1 AND lease_until <= $2{others} ORDER BY due LIMIT 1");
         let leased = format!(
             "SELECT lease_until FROM schedule WHERE region = $1 AND due <= $2 AND lease_until > $2{others} ORDER BY lease_until LIMIT 1"
@@ -199,7 +198,7 @@ impl Store {
         let mut next: Option<i64> = None;
         for statement in [free, leased] {
             let query = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(region).bind(now.0);
-            let query = left_alone.iter().cloned().fold(query, |query, name| query.bind(name));
+            let query = left_alone.iter().cloned().fold(query, |query, names| query.bind(names));
             let found: Option<i64> = query.fetch_optional(&self.pool).await?;
             next = next.into_iter().chain(found).min();
         }
@@ -211,11 +210,10 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn next_confirmation(&self, region: &str) -> Result<Option<Moment>, StoreFailure> {
-        let left_alone = self.left_alone();
-        let others = processes::without("target", left_alone.len(), 2);
+        let (left_alone, others) = self.left_alone(2);
         let statement = format!("SELECT due FROM schedule WHERE region = $1 AND attempt > 0{others} ORDER BY due LIMIT 1");
         let query = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(statement)).bind(region);
-        let query = left_alone.iter().cloned().fold(query, |query, name| query.bind(name));
+        let query = left_alone.into_iter().fold(query, |query, names| query.bind(names));
         Ok(query.fetch_optional(&self.pool).await?.map(Moment))
     }
 

@@ -35,7 +35,8 @@ Several processes that stand in for one Postgres tell people each on its own (as
 once, so that three failures are closer together than 15 s.
 - *blind*: a page that nothing is known of a server. It is right after a fault of the monitor or of its database, else it is a phantom.
 - *order*: an end before its begin, a begin after its end, or a second begin of the same incident as another message.
-- *end lost*: an incident that nobody was told the end of, though its server worked; *end false*: the end of an outage that went on, of \
+- *end lost*: an incident that nobody was told the end of, though its server worked, or an alert of one that is still open at its service \
+though others were told the end; *end false*: the end of an outage that went on, of \
 which no other page was open.
 - *unseen*: the longest time without any new result in the database in which `/healthz` still answered 200 and the heartbeat went on.";
 
@@ -74,6 +75,9 @@ pub(crate) struct Page {
     pub(crate) message: String,
     pub(crate) kind: String,
     pub(crate) incident: String,
+    /// The whole key, where the service keeps alerts: an incident has another one each time that it becomes more severe.
+    #[serde(default)]
+    pub(crate) alert: String,
     pub(crate) class: String,
     pub(crate) target: String,
     /// Of a storm.
@@ -183,6 +187,15 @@ pub(crate) fn judge(record: &Record) -> Judged {
             judged.ends_lost.push(format!("{} of {}, told at {:.1} s ({id})", story.class, story.target, begin.as_secs_f64()));
         }
     }
+    for ((channel, alert), page) in open_alerts(&record.pages) {
+        // Where nobody was told the end, that was said above.
+        let is_left = stories.get(page.incident.as_str()).is_some_and(|story| story.end.is_some());
+        if is_left && !matches!(page.class.as_str(), "flapping" | "latency" | "objective") {
+            let Page { at, class, target, .. } = page;
+            let begin = at.as_secs_f64();
+            judged.ends_lost.push(format!("{class} of {target}, told at {begin:.1} s, still open at {channel} ({alert})"));
+        }
+    }
     for (number, outage) in record.outages.iter().enumerate() {
         let in_storm = stories.values().filter_map(|story| in_storm(story, outage)).min();
         let flaps = stories.values().filter(|story| story.class == "flapping" && story.target == outage.target);
@@ -206,6 +219,20 @@ pub(crate) fn judge(record: &Record) -> Judged {
         }
     }
     judged
+}
+
+/// Alerts that were triggered, and not resolved since: by the channel and their whole key, the message that opened each.
+pub(crate) fn open_alerts(pages: &[Page]) -> BTreeMap<(&str, &str), &Page> {
+    let mut open = BTreeMap::new();
+    for page in pages.iter().filter(|page| !page.alert.is_empty()) {
+        let key = (page.channel.as_str(), page.alert.as_str());
+        match page.kind.as_str() {
+            "trigger" => drop(open.entry(key).or_insert(page)),
+            "resolve" => drop(open.remove(&key)),
+            _ => {}
+        }
+    }
+    open
 }
 
 fn describe(outage: &Outage) -> String {

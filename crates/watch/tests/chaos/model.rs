@@ -1,6 +1,7 @@
 //! Tests of the model: what it says of runs that are made up.
 
 use super::judge::{Effect, Hindrance, Judged, Outage, Page, Reach, Record, judge};
+use super::pager::incident_of;
 use libtest_mimic::{Failed, Trial};
 use std::time::Duration;
 
@@ -19,11 +20,15 @@ fn outage(target: &str, began: u64, ended: u64) -> Outage {
     }
 }
 
-/// `kind incident class target`, each with its own message.
+/// `kind incident class target`, each with its own message; `duty/` stands before the key of an alert.
 fn page(at: u64, text: &str) -> Page {
     let words: Vec<&str> = text.split(' ').collect();
     let [kind, incident, class, target] = [words[0], words[1], words[2], words[3]].map(str::to_owned);
-    Page { at: seconds(at), channel: "hook".into(), message: format!("{at} {text}"), kind, incident, class, target, targets: Vec::new() }
+    let page = Page { at: seconds(at), kind, class, target, ..Page::default() };
+    match incident.strip_prefix("duty/") {
+        Some(alert) => Page { channel: "duty".into(), incident: incident_of(alert), alert: alert.to_owned(), ..page },
+        None => Page { channel: "hook".into(), message: format!("{at} {text}"), incident, ..page },
+    }
 }
 
 fn halt(began: u64, ended: u64, of_database: bool) -> Hindrance {
@@ -67,6 +72,15 @@ fn judges() -> Result<(), Failed> {
     check("without a database", &[outage("a", 0, 60)], &two, &[halt(5, 8, true)], [0, 0, 0, 0, 0, 1, 1, 0])?;
     let double = [told[0], (21, "trigger j availability a"), (30, "resolve i availability a"), (65, "resolve j availability a")];
     check("one of two pages ends", &[outage("a", 0, 60)], &double, &[halt(5, 8, true)], [0, 0, 0, 0, 0, 0, 1, 0])?;
+    let worse = [(20, "trigger duty/i availability a"), (25, "trigger duty/i.1 availability a"), (25, "trigger duty/i.1 availability a")];
+    let ends = [(50, "resolve duty/i availability a"), (50, "resolve duty/i.1 availability a"), (60, "trigger duty/i.1 availability a")];
+    let worse = [worse, ends].concat();
+    check("each alert ends", &[outage("a", 0, 40)], &worse[..5], &[], [0; 8])?;
+    check("the later alert never ends", &[outage("a", 0, 40)], &worse[..4], &[], [0, 0, 0, 0, 1, 0, 0, 0])?;
+    check("no alert ends", &[outage("a", 0, 40)], &worse[..3], &[], [0, 0, 0, 0, 1, 0, 0, 0])?;
+    check("an alert is opened again", &[outage("a", 0, 40)], &worse, &[], [0, 0, 0, 1, 1, 0, 0, 0])?;
+    let both = [told[0], worse[0], told[1]];
+    check("a service is not told the end", &[outage("a", 0, 40)], &both, &[], [0, 0, 0, 0, 1, 0, 0, 0])?;
     let blind = [(60, "trigger i blind a"), (70, "resolve i blind a")];
     check("blind", &[], &blind, &[halt(0, 40, false)], [0, 0, 0, 0, 0, 0, 0, 1])?;
     check("not blind", &[], &blind, &[], [0, 1, 0, 0, 0, 0, 0, 0])?;

@@ -12,6 +12,9 @@ pub(crate) struct Figures {
     pub(crate) seed: u64,
     pub(crate) minutes: u64,
     pub(crate) machine: String,
+    /// Of the program: how it was compiled, and from what.
+    #[serde(default)]
+    pub(crate) build: String,
     pub(crate) targets: usize,
     pub(crate) processes: usize,
     pub(crate) results: i64,
@@ -56,6 +59,7 @@ pub(crate) fn page(runs: &[Figures]) -> String {
     row("---", &|_| "---".to_owned());
     row("faults", &|run| run.count().to_string());
     row("seed, minutes", &|run| format!("{}, {}", run.seed, run.minutes));
+    row("build", &|run| run.build.clone());
     row("targets, processes", &|run| format!("{}, {}", run.targets, run.processes));
     row("results, messages", &|run| format!("{}, {}", run.results, run.messages));
     row("outages that had to be told of", &|run| run.judged.owed.to_string());

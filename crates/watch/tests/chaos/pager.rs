@@ -1,7 +1,7 @@
 //! Two services that are paged, a webhook and one shaped like PagerDuty, and the dead man's switch. They refuse, fail, hang, and lose
 //! their replies when they are told to, and write down what they took.
 
-use super::judge::Page;
+use super::judge::{Page, open_alerts};
 use super::servers::read_request;
 use super::timeline::Timeline;
 use serde_json::Value;
@@ -72,13 +72,15 @@ impl Pager {
         self.beats.lock().unwrap().clone()
     }
 
-    /// Incidents that somebody was told the begin of, and not the end: each with its class and target.
+    /// Incidents that somebody was told the begin of, and not the end, or of which a service keeps an alert open: each with its class and
+    /// target.
     pub(crate) fn open_incidents(&self) -> Vec<(String, String, String)> {
         let pages = self.pages.lock().unwrap();
         let is_over = |incident: &str| pages.iter().any(|page| page.incident == incident && page.kind == "resolve");
         let mut open: Vec<_> = pages
             .iter()
             .filter(|page| page.kind == "trigger" && !is_over(&page.incident))
+            .chain(open_alerts(&pages).into_values())
             .map(|page| (page.incident.clone(), page.class.clone(), page.target.clone()))
             .collect();
         open.sort();
@@ -135,12 +137,18 @@ fn of_hook(body: &Value) -> Page {
     }
 }
 
+/// The incident of the key of an alert. Behind a dot, how often it became more severe.
+pub(crate) fn incident_of(alert: &str) -> String {
+    alert.split('.').next().unwrap_or_default().to_owned()
+}
+
 /// What is told anew of an incident is a trigger, too; the service knows it by its key.
 fn of_duty(body: &Value) -> Page {
+    let alert = text(body, "/dedup_key");
     Page {
         kind: text(body, "/event_action"),
-        // Behind a dot, how often it became more severe.
-        incident: text(body, "/dedup_key").split('.').next().unwrap_or_default().to_owned(),
+        incident: incident_of(&alert),
+        alert,
         class: text(body, "/payload/class"),
         target: text(body, "/payload/source"),
         ..Page::default()

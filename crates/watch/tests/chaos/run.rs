@@ -146,6 +146,7 @@ pub(crate) fn run(plan: &Plan, name: &str) -> Figures {
         seed: plan.seed,
         minutes: plan.minutes,
         machine: machine(),
+        build: build(&plan.program),
         targets: usize::from(ALONE) + NEIGHBOURS,
         processes: roles.len(),
         results: seen.results(),
@@ -231,6 +232,14 @@ fn write_events(plan: &Plan, name: &str, record: &Record, pages: &[Page]) {
     events.sort();
     let text: String = events.iter().map(|(at, what)| format!("{:8.2} {what}\n", at.as_secs_f64())).collect();
     fs::write(plan.logs.join(format!("{name}-events.txt")), text).unwrap();
+}
+
+/// As the page says it.
+fn build(program: &Path) -> String {
+    let is_debug = program.components().any(|part| part.as_os_str() == "debug");
+    let commit = Command::new("git").args(["show", "--no-patch", "--format=%h of %cs"]).output();
+    let commit = commit.ok().and_then(|commit| String::from_utf8(commit.stdout).ok()).unwrap_or_default();
+    format!("{}, {}", if is_debug { "unoptimized" } else { "optimized" }, commit.trim())
 }
 
 fn machine() -> String {

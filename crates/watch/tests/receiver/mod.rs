@@ -59,6 +59,8 @@ pub(crate) struct Receiver {
 struct Shared {
     heard: Mutex<Vec<Heard>>,
     replies: Mutex<VecDeque<Reply>>,
+    /// For the next message whose body has this text.
+    particular: Mutex<Vec<(String, Reply)>>,
     /// Recipients of mail that came before, as they came.
     recipients: Mutex<BTreeSet<String>>,
 }
@@ -98,6 +100,16 @@ impl Receiver {
         self.shared.replies.lock().unwrap().extend(replies);
     }
 
+    /// What is done with the next message whose body has this text, in whichever order they come.
+    pub(crate) fn will_if(&self, text: &str, reply: Reply) {
+        self.shared.particular.lock().unwrap().push((text.to_owned(), reply));
+    }
+
+    /// It takes what comes from now on.
+    pub(crate) fn recover(&self) {
+        self.shared.replies.lock().unwrap().clear();
+    }
+
     pub(crate) fn heard(&self) -> Vec<Heard> {
         self.shared.heard.lock().unwrap().clone()
     }
@@ -129,7 +141,12 @@ impl Shared {
     }
 
     fn take(&self, heard: Heard) -> Reply {
+        let mut particular = self.particular.lock().unwrap();
+        let found = particular.iter().position(|(text, _)| heard.body.contains(text)).map(|found| particular.remove(found).1);
         self.heard.lock().unwrap().push(heard);
+        if let Some(reply) = found {
+            return reply;
+        }
         self.replies.lock().unwrap().pop_front().unwrap_or(Reply::Accept)
     }
 }

@@ -99,7 +99,7 @@ pub(crate) async fn who_is_not_heard_for_three_intervals_is_blind_unless_the_mon
     sync(&store, &[target("one"), target("two")], MIDNIGHT).await;
     probe_until(&store, MIDNIGHT, MIDNIGHT + MINUTE * 10, |lease| (lease.target == "one").then_some(Verdict::Up)).await;
     let config: Config = config();
-    let blind = async |started: Moment, now: Moment| store.sweep_blind(&config, "here", started, now).await.unwrap();
+    let blind = async |started: Moment, now: Moment| store.sweep_blind(&config, "here", started, 100, now).await.unwrap();
     let now = MIDNIGHT + MINUTE * 10;
     assert_eq!(blind(now - MINUTE, now).await, 0, "the monitor has just begun");
     assert_eq!(blind(MIDNIGHT, now).await, 1);
@@ -111,6 +111,20 @@ pub(crate) async fn who_is_not_heard_for_three_intervals_is_blind_unless_the_mon
     sync(&store, &[target("one"), quick], now).await;
     assert_eq!(blind(MIDNIGHT, now + Duration::from_secs(10)).await, 0);
     assert_eq!(blind(MIDNIGHT, now + Duration::from_secs(40)).await, 1);
+}
+
+/// Each part counts, and all together are one storm.
+pub(crate) async fn who_is_not_heard_is_told_in_parts_until_all_are(address: String) {
+    let targets: Vec<_> = (0..23).map(|number| target(&format!("t{number:02}"))).collect();
+    let store = Store::open(&address).await.unwrap();
+    sync(&store, &targets, MIDNIGHT).await;
+    let (config, now) = (config(), MIDNIGHT + MINUTE * 10);
+    for expected in [10, 10, 3, 0] {
+        assert_eq!(store.sweep_blind(&config, "here", MIDNIGHT, 10, now).await.unwrap(), expected);
+    }
+    let open = "SELECT class || ' ' || CAST(count(*) AS TEXT) FROM incident WHERE resolved IS NULL GROUP BY class ORDER BY class";
+    assert_eq!(rows(&address, open).await, [["blind 23"], ["storm 1"]]);
+    assert_eq!(rows(&address, "SELECT subject FROM incident WHERE class = 'blind' AND parent IS NULL").await.len(), 0);
 }
 
 pub(crate) async fn a_region_that_is_not_heard_while_others_are_is_told_until_it_is(address: String) {
@@ -153,7 +167,7 @@ pub(crate) async fn a_region_that_is_not_heard_while_others_are_is_told_until_it
     assert!(sweep(17).await);
     assert_eq!(open().await, [["region:eu page"], ["region:us page"]]);
     // What is not heard from anywhere is no end of it.
-    assert_eq!(store.sweep_blind(&config, "here", START, at(24)).await.unwrap(), 1);
+    assert_eq!(store.sweep_blind(&config, "here", START, 100, at(24)).await.unwrap(), 1);
     assert!(!sweep(24).await);
     assert_eq!(open().await.len(), 2);
     hear(&["eu"], 24..25).await;

@@ -62,6 +62,23 @@ pub(crate) async fn a_target_is_monitored_as_long_as_a_process_names_it(address:
     assert_eq!(names(later).await[1], "shop");
 }
 
+/// However many the other process has, and whenever these are due.
+pub(crate) async fn a_process_takes_no_turn_of_thousands_that_it_does_not_know(address: String) {
+    let foreign: Vec<String> = (0..2_500).map(|number| format!("a{number:04} \"'%")).collect();
+    let all: Vec<_> = foreign.iter().map(|name| target(name)).chain([target("shop")]).collect();
+    let store = store_of(&address, &all).await;
+    let later = START + MINUTE * 2;
+    store.leave_alone(&foreign.into_iter().collect());
+    let leased = store.lease("here", "worker", later, 5_000).await.unwrap();
+    assert_eq!(leased.iter().map(|lease| lease.target.as_str()).collect::<Vec<_>>(), ["shop"]);
+    let next = store.next_due("here", later).await.unwrap();
+    assert_eq!(next, Some(leased[0].until), "the turns of the others are no reason to look again");
+    assert_eq!(store.next_confirmation("here").await.unwrap(), None);
+    // Those that it is told of it takes.
+    store.leave_alone(&BTreeSet::new());
+    assert_eq!(store.lease("here", "worker", later, 5_000).await.unwrap().len(), 2_500);
+}
+
 /// Nobody has said that they are not to be monitored.
 pub(crate) async fn what_a_process_that_was_killed_monitored_is_kept_until_a_file_is_read_again(address: String) {
     let (both, one) = ([target("cart"), target("shop")], [target("shop")]);
@@ -78,7 +95,7 @@ pub(crate) async fn what_a_process_that_was_killed_monitored_is_kept_until_a_fil
     let leased = lease(&store, "here", later).await;
     let leased: Vec<_> = leased.iter().filter(|lease| lease.target == "shop").map(|lease| finished(lease, Verdict::Up, later)).collect();
     commit(&store, &leased, later).await;
-    assert_eq!(store.sweep_blind(&config(), "here", START, later).await.unwrap(), 1);
+    assert_eq!(store.sweep_blind(&config(), "here", START, 100, later).await.unwrap(), 1);
     assert_eq!(rows(&address, "SELECT subject FROM incident WHERE class = 'blind' AND resolved IS NULL").await, [["cart"]]);
     // Whoever reads its file decides.
     assert_eq!(store.keep_vanished_since(later), START);

@@ -3,7 +3,7 @@
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
 use crate::store::values::Values;
-use crate::store::{Store, StoreFailure};
+use crate::store::{Store, StoreFailure, outbox};
 use sqlx::{AnyPool, Row as _};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -213,7 +213,11 @@ impl Store {
         let query = "SELECT at, kind, text FROM incident_event WHERE incident = $1 \
                      ORDER BY at, CASE kind WHEN 'opened' THEN 0 WHEN 'resolved' THEN 2 ELSE 1 END LIMIT 1000";
         let rows: Vec<(i64, String, String)> = sqlx::query_as(query).bind(id).fetch_all(&self.pool).await?;
-        Ok(rows.into_iter().map(|(at, kind, text)| EventRow { at: Moment(at), kind, text }).collect())
+        let shown = |kind: &str, text: String| match kind {
+            outbox::UNCONFIRMED => outbox::unconfirmed_taker(&text).0.to_owned(),
+            _ => text,
+        };
+        Ok(rows.into_iter().map(|(at, kind, text)| EventRow { at: Moment(at), text: shown(&kind, text), kind }).collect())
     }
 
     /// In the order in which they were written.
