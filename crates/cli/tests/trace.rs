@@ -599,3 +599,20 @@ fn a_suite_of_a_recording_has_lists_of_several_pages() {
     let some = suite_of(at, &server, &[&handshake()[..], &pages[..1]].concat(), "1 test with 1 step");
     assert!(some.contains("tool-0") && !some.contains("tool-59"), "{some}");
 }
+
+#[test]
+fn files_are_attached_to_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let (shop, picture) = (["--trace", "a.mcptrace", "--", MCPROOF, "demo", "shop"], b"\x89PNG\r\n\x1a\n");
+    check(at, &[&["call", "check_inventory", "product_id=PROD-123"], &shop[..]].concat(), 0, &[]);
+    fs::write(at.join("shot.png"), picture).unwrap();
+    check(at, &["trace", "attach", "a.mcptrace", "shot.png"], 0, &[]);
+    check(at, &["trace", "attach", "a.mcptrace", "shot.png", "--name", "second.png"], 0, &[]);
+    check(at, &["trace", "show", "a.mcptrace"], 0, &["check_inventory", "attachments: shot.png (8 bytes), second.png (8 bytes)"]);
+    check(at, &["trace", "attach", "a.mcptrace", "shot.png"], 2, &["the trace has attachments/shot.png already", "--name"]);
+    check(at, &["trace", "attach", "a.mcptrace", "none.png"], 2, &["cannot read none.png"]);
+    check(at, &["trace", "attach", "shot.png", "shot.png"], 2, &["cannot read shot.png: not a trace"]);
+    // It is a trace like before.
+    check(at, &["call", "check_inventory", "product_id=PROD-123", "--", MCPROOF, "mock", "a.mcptrace"], 0, &["available"]);
+}

@@ -8,7 +8,7 @@ use crate::{output, settings, shown_contract};
 use mcproof_report::{escape_block, escape_line, frame_line};
 use mcproof_trace::calls::{Call, CallKey};
 use mcproof_trace::filter::Filter;
-use mcproof_trace::{CONTRACT, CallStream, Item, MarkBody};
+use mcproof_trace::{CONTRACT, CallStream, Item, MarkBody, PROBE};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
     let style = settings::style();
     let (mut stream, mut order, mut tree) = (CallStream::new(open(&arguments.file)?), InOrder::new(), Tree::new(&style));
     let (mut damage, mut omitted, mut reader) = (None, 0, output::ReaderWatch::default());
-    let (mut contract, mut findings) = (None, Findings::default());
+    let (mut contract, mut attached, mut findings) = (None, Vec::new(), Findings::default());
     while let Some(item) = stream.next() {
         if reader.has_gone() {
             return Ok(Exit::Passed);
@@ -71,6 +71,9 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
                 }
             }
             Ok(Item::Attachment(file)) if file.name == CONTRACT => contract = shown_contract::read(file.bytes.as_bytes()),
+            Ok(Item::Attachment(file)) if file.name != PROBE => {
+                attached.push(format!("{} ({} bytes)", escape_line(&file.name, 80), file.bytes.as_bytes().len()));
+            }
             Ok(Item::Omitted(left_out)) => omitted += left_out.frames,
             Ok(_) => {}
             Err(error) => damage = Some(unreadable(&arguments.file, &error)),
@@ -93,6 +96,9 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(lock) = contract.filter(|_| !arguments.json && arguments.filter.is_none()) {
         let keys: Vec<String> = lock.contracts.keys().map(|key| escape_line(key, 80)).collect();
         output::talk(&format!("contract: {} (`mcproof trace export FILE --lock` writes it)\n", keys.join(", ")));
+    }
+    if !attached.is_empty() && !arguments.json && arguments.filter.is_none() {
+        output::talk(&format!("attachments: {}\n", attached.join(", ")));
     }
     Ok(Exit::Passed)
 }
