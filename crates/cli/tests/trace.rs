@@ -613,6 +613,12 @@ fn files_are_attached_to_a_trace() {
     check(at, &["trace", "attach", "a.mcptrace", "shot.png"], 2, &["the trace has attachments/shot.png already", "--name"]);
     check(at, &["trace", "attach", "a.mcptrace", "none.png"], 2, &["cannot read none.png"]);
     check(at, &["trace", "attach", "shot.png", "shot.png"], 2, &["cannot read shot.png: not a trace"]);
+    check(
+        at,
+        &["trace", "export", "a.mcptrace", "--html"],
+        0,
+        &["<figcaption>shot.png</figcaption>", "data:image/png;base64,iVBORw0KGgo="],
+    );
     // It is a trace like before.
     check(at, &["call", "check_inventory", "product_id=PROD-123", "--", MCPROOF, "mock", "a.mcptrace"], 0, &["available"]);
 }
