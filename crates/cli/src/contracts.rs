@@ -279,7 +279,7 @@ pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
         let unreadable = |error: TraceError| trace::unreadable(path, &error);
         let mut stream = CallStream::new(Trace::open(path).map_err(unreadable)?);
         let shown = shown_contract::of_stream(&mut stream, None).map_err(unreadable)?;
-        return shown.map(|lock| Saved::Trace(lock.contracts)).map_err(|failure| {
+        return shown.map(|(lock, _)| Saved::Trace(lock.contracts)).map_err(|failure| {
             let failure = Failure::bad_input("bad-trace", format!("trace {} {failure}", path.display()));
             failure.hint("save one of `mcproof tools TARGET --trace FILE`")
         });

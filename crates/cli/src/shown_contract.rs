@@ -1,8 +1,8 @@
 //! The contract in a trace: what the recorded traffic shows of it, as a lock beside the frames. Knows calls and traces, no sessions.
 
-use mcproof_contract::{GatheredContracts, TraceFailure, parse, write};
+use mcproof_contract::{ChangedList, GatheredContracts, TraceFailure, parse, write};
 use mcproof_record::{ContractLock, Direction, Frame, Raw};
-use mcproof_trace::calls::{Call, CallStatus, CallTracker, Update};
+use mcproof_trace::calls::{Call, CallKind, CallStatus, CallTracker, Update};
 use mcproof_trace::{CONTRACT, CallStream, Item, SessionKey, TraceError, TraceWriter};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,9 +33,13 @@ impl ShownContract {
 
     /// Takes a call that has ended.
     pub(crate) fn call(&mut self, call: &Call) {
-        if call.direction == Direction::ToServer && !matches!(call.status, CallStatus::Pending | CallStatus::InputRequired) {
-            let response = call.response.as_ref().map(Raw::as_bytes).unwrap_or_default();
-            self.gathered.add(call.session.0, &call.method, call.request.as_bytes(), response);
+        match (call.direction, call.kind, call.status) {
+            (Direction::FromServer, CallKind::Notification, _) => self.gathered.notified(call.session.0, &call.method),
+            (Direction::FromServer, ..) | (_, _, CallStatus::Pending | CallStatus::InputRequired) => {}
+            (Direction::ToServer, ..) => {
+                let response = call.response.as_ref().map(Raw::as_bytes).unwrap_or_default();
+                self.gathered.add(call.session.0, &call.method, call.request.as_bytes(), response);
+            }
         }
     }
 
@@ -43,11 +47,16 @@ impl ShownContract {
     ///
     /// # Errors
     /// There was no handshake, or no list was read to its end.
-    pub(crate) fn lock(mut self) -> Result<ContractLock, TraceFailure> {
+    pub(crate) fn lock(self) -> Result<ContractLock, TraceFailure> {
+        self.lock_with_changes().map(|(lock, _)| lock)
+    }
+
+    /// The same, and the lists that were not the same throughout.
+    fn lock_with_changes(mut self) -> Result<(ContractLock, Vec<ChangedList>), TraceFailure> {
         // A response counts, also where its stream is still open.
         let rest = self.tracker.finish();
         self.updates(&rest);
-        self.gathered.finish().map(|contracts| ContractLock::new(None, contracts))
+        self.gathered.finish_with_changes().map(|(contracts, changed)| (ContractLock::new(None, contracts), changed))
     }
 
     /// Adds it to a trace that is about to end, if there is one.
@@ -83,11 +92,14 @@ impl fmt::Display for NoContract {
 }
 
 /// The contract of a server, or of the only one, in a trace that is read to its end: the one that was attached, else, as in a trace that was cut
-/// off, what its calls show.
+/// off, what its calls show. With the lists that were not the same throughout.
 ///
 /// # Errors
 /// The trace cannot be read.
-pub(crate) fn of_stream(stream: &mut CallStream, server: Option<&str>) -> Result<Result<ContractLock, NoContract>, TraceError> {
+pub(crate) fn of_stream(
+    stream: &mut CallStream,
+    server: Option<&str>,
+) -> Result<Result<(ContractLock, Vec<ChangedList>), NoContract>, TraceError> {
     let (mut servers, mut attached) = (BTreeMap::<SessionKey, String>::new(), None);
     let mut shown = BTreeMap::<String, ShownContract>::new();
     for item in stream {
@@ -108,12 +120,15 @@ pub(crate) fn of_stream(stream: &mut CallStream, server: Option<&str>) -> Result
         (Some(server), names) if !names.iter().any(|name| name == server) => {
             Err(NoContract::OtherServers(server.to_owned(), names.to_vec()))
         }
-        (Some(server), [_, _, ..]) => shown.remove(server).unwrap_or_default().lock().map_err(NoContract::TooLittle),
+        (Some(server), [_, _, ..]) => shown.remove(server).unwrap_or_default().lock_with_changes().map_err(NoContract::TooLittle),
         (None, [_, _, ..]) => Err(NoContract::SeveralServers(names)),
-        (_, [] | [_]) => match attached {
-            Some(lock) => Ok(lock),
-            None => shown.pop_first().map_or_else(ShownContract::default, |(_, shown)| shown).lock().map_err(NoContract::TooLittle),
-        },
+        (_, [] | [_]) => {
+            let of_calls = shown.pop_first().map_or_else(ShownContract::default, |(_, shown)| shown).lock_with_changes();
+            match attached {
+                Some(lock) => Ok((lock, of_calls.map(|(_, changed)| changed).unwrap_or_default())),
+                None => of_calls.map_err(NoContract::TooLittle),
+            }
+        }
     })
 }
 

@@ -95,6 +95,72 @@ tests:
       - { prompt: greet, with: { name: Ann }, expect: { messages: { $len: 1 } } }
 ";
 
+/// What goes on beside the responses, in the eras in which it exists.
+const BESIDE: &str = "\
+server: { stdio: MCPROOF demo shop }
+tests:
+  - name: says what it is
+    steps:
+      - { handshake: , expect: { serverInfo: { name: Teas }, instructions: { $contains: tea }, capabilities: { tools: {} } } }
+      - { call: brew, with: { q: tea }, meta: { progressToken: p }, notifications: [{ method: notifications/progress, params: { progressToken: p } }] }
+  - name: asks the user
+    steps:
+      - { call: order, answers: { elicitation: { name: Ann } }, expect: ordered }
+  - name: is declined
+    steps:
+      - { call: order, answers: { elicitation: decline }, expect: not ordered }
+  - name: asks nobody
+    steps:
+      - { call: order, expect: nobody to ask }
+  - name: tells of changes
+    steps:
+      - { subscribe: 'shop://terms' }
+      - { call: change, notifications: [{ method: notifications/resources/updated, params: { uri: 'shop://terms' } }] }
+  - name: is canceled
+    steps:
+      - { cancel: { call: slow, after: 5ms } }
+      - { call: quick, expect: quick }
+";
+
+/// What only one era has.
+const LEGACY: &str = "\
+server: { stdio: MCPROOF demo shop }
+tests:
+  - name: takes its time
+    steps:
+      - { handshake: , expect: { protocolVersion: '2025-11-25' } }
+      - { call: count, with: { to: 3 }, task: true, expect: { n: 3 } }
+  - name: logs
+    steps:
+      - { call: log, notifications: [{ method: notifications/message, params: { data: { $contains: tea } } }], expect: logged }
+      - { call: grow, notifications: [{ method: notifications/tools/list_changed }] }
+";
+
+#[test]
+fn a_mock_of_a_suite_notifies_asks_and_makes_tasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for (file, suite) in [("beside.mcproof.yaml", BESIDE), ("legacy.mcproof.yaml", LEGACY), ("modern.mcproof.yaml", MODERN)] {
+        fs::write(at.join(file), suite.replace("MCPROOF", MCPROOF)).unwrap();
+        check(at, &["test", file, "--", MCPROOF, "mock", file], 0, &["passed"]);
+    }
+    // In the other era as well.
+    let legacy = BESIDE.replace("server: { stdio: MCPROOF demo shop }", "server: { stdio: MCPROOF demo shop, era: legacy }");
+    fs::write(at.join("beside.mcproof.yaml"), legacy.replace("MCPROOF", MCPROOF)).unwrap();
+    check(at, &["test", "beside.mcproof.yaml", "--", MCPROOF, "mock", "beside.mcproof.yaml"], 0, &["6 passed"]);
+    check(at, &["mock", "legacy.mcproof.yaml"], 0, &["note: the mock speaks only the legacy era"]);
+}
+
+/// Tasks of the extension.
+const MODERN: &str = "\
+server: { stdio: MCPROOF demo shop, era: modern }
+tests:
+  - name: takes its time
+    steps:
+      - { discover: , expect: { instructions: ask for tea } }
+      - { call: count, with: { to: 3 }, task: true, expect: { n: 3 } }
+";
+
 #[test]
 fn a_mock_of_a_suite_says_what_its_tests_expect() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,14 +174,9 @@ fn a_mock_of_a_suite_says_what_its_tests_expect() {
     check(at, &["call", "find", "q=tea", "--era", "modern", "--", MCPROOF, "mock", "other.mcproof.yaml"], 0, &["T-"]);
     check(at, &["call", "find", "q=coffee", "--", MCPROOF, "mock", "other.mcproof.yaml"], 1, &["was not recorded with these parameters"]);
     // What is not served is told.
-    let more = EXPECTING.replace("      - { read:", "      - { subscribe: 'shop://terms' }\n      - { read:");
+    let more = EXPECTING.replace("      - { read:", "      - { raw: { jsonrpc: '2.0', id: 7, method: no/such } }\n      - { read:");
     fs::write(at.join("more.mcproof.yaml"), more).unwrap();
-    check(
-        at,
-        &["mock", "more.mcproof.yaml"],
-        0,
-        &["note: more.mcproof.yaml:11: `subscribe shop://terms` is not served: a mock serves only calls"],
-    );
+    check(at, &["mock", "more.mcproof.yaml"], 0, &["note: more.mcproof.yaml:11: `raw no/such` is not served: a mock serves only calls"]);
     fs::write(at.join("none.mcproof.yaml"), "server: { stdio: x }\ntests: [{ name: a, steps: [ping] }]\n").unwrap();
     check(at, &["mock", "none.mcproof.yaml"], 2, &["no step of none.mcproof.yaml describes a response"]);
 }
@@ -537,4 +598,27 @@ fn a_suite_of_a_recording_has_lists_of_several_pages() {
     // Of a list whose client stopped early, no more is expected than it saw.
     let some = suite_of(at, &server, &[&handshake()[..], &pages[..1]].concat(), "1 test with 1 step");
     assert!(some.contains("tool-0") && !some.contains("tool-59"), "{some}");
+}
+
+#[test]
+fn files_are_attached_to_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let (shop, picture) = (["--trace", "a.mcptrace", "--", MCPROOF, "demo", "shop"], b"\x89PNG\r\n\x1a\n");
+    check(at, &[&["call", "check_inventory", "product_id=PROD-123"], &shop[..]].concat(), 0, &[]);
+    fs::write(at.join("shot.png"), picture).unwrap();
+    check(at, &["trace", "attach", "a.mcptrace", "shot.png"], 0, &[]);
+    check(at, &["trace", "attach", "a.mcptrace", "shot.png", "--name", "second.png"], 0, &[]);
+    check(at, &["trace", "show", "a.mcptrace"], 0, &["check_inventory", "attachments: shot.png (8 bytes), second.png (8 bytes)"]);
+    check(at, &["trace", "attach", "a.mcptrace", "shot.png"], 2, &["the trace has attachments/shot.png already", "--name"]);
+    check(at, &["trace", "attach", "a.mcptrace", "none.png"], 2, &["cannot read none.png"]);
+    check(at, &["trace", "attach", "shot.png", "shot.png"], 2, &["cannot read shot.png: not a trace"]);
+    check(
+        at,
+        &["trace", "export", "a.mcptrace", "--html"],
+        0,
+        &["<figcaption>shot.png</figcaption>", "data:image/png;base64,iVBORw0KGgo="],
+    );
+    // It is a trace like before.
+    check(at, &["call", "check_inventory", "product_id=PROD-123", "--", MCPROOF, "mock", "a.mcptrace"], 0, &["available"]);
 }

@@ -220,7 +220,7 @@ impl Answers {
     }
 
     /// The capabilities that these policies can keep.
-    pub(crate) fn capabilities(&self) -> Map<String, Value> {
+    pub fn capabilities(&self) -> Map<String, Value> {
         let mut capabilities = Map::new();
         let asks = |method| self.callback.as_ref().is_some_and(|callback| callback.covers(method));
         if self.roots.is_some() || asks(methods::ROOTS_LIST) {

@@ -24,8 +24,27 @@ const MOST_VALUES: usize = 250_000;
 pub struct GatheredContracts {
     sessions: BTreeMap<u32, GatheredSession>,
     /// Of sessions that are no longer kept.
-    settled: BTreeMap<String, Contract>,
+    settled: BTreeMap<String, (Contract, Vec<ListChange>)>,
     has_handshake: bool,
+}
+
+/// A list that was not the same throughout the session whose contract counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedList {
+    /// The kind of client.
+    pub client: String,
+    /// The key of the list in its result.
+    pub list: &'static str,
+    pub change: ListChange,
+}
+
+/// How a list changed in a session. What was read last counts in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListChange {
+    /// Which list, in the order of [`lists`].
+    place: usize,
+    /// The server announced another one after it was read last.
+    pub is_outdated: bool,
 }
 
 /// A client may try both eras, and what a proxy records as one session may have clients of both.
@@ -90,31 +109,64 @@ impl GatheredContracts {
         }
     }
 
+    /// Takes a notification of the server of a session: a list that has changed is another one until it is read again.
+    pub fn notified(&mut self, session: u32, method: &str) {
+        let is_named = |list: &str| match method {
+            methods::notifications::TOOLS_LIST_CHANGED => list == methods::TOOLS_LIST,
+            methods::notifications::PROMPTS_LIST_CHANGED => list == methods::PROMPTS_LIST,
+            methods::notifications::RESOURCES_LIST_CHANGED => list == methods::RESOURCES_LIST || list == methods::RESOURCES_TEMPLATES_LIST,
+            _ => false,
+        };
+        let Some(known) = self.sessions.get_mut(&session) else { return };
+        for (place, _) in lists().iter().enumerate().filter(|(_, (list, _))| is_named(list)) {
+            known.legacy.lists[place].is_outdated = true;
+            known.modern.lists[place].is_outdated = true;
+        }
+    }
+
     /// The contracts by the kind of client: of several sessions with the same kind, that of the one which shows most lists, and of those the
     /// last.
     ///
     /// # Errors
     /// There is none.
     pub fn finish(self) -> Result<BTreeMap<String, Contract>, TraceFailure> {
+        self.finish_with_changes().map(|(contracts, _)| contracts)
+    }
+
+    /// The same, and which lists of these contracts were not the same throughout their session.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn finish_with_changes(self) -> Result<(BTreeMap<String, Contract>, Vec<ChangedList>), TraceFailure> {
         let mut all = self.settled;
         self.sessions.into_values().for_each(|session| session.settle(&mut all));
-        match (all.is_empty(), self.has_handshake) {
-            (false, _) => Ok(all),
-            (true, true) => Err(TraceFailure::NoList),
-            (true, false) => Err(TraceFailure::NoHandshake),
+        if all.is_empty() {
+            return Err(if self.has_handshake { TraceFailure::NoList } else { TraceFailure::NoHandshake });
         }
+        let (mut contracts, mut changed) = (BTreeMap::new(), Vec::new());
+        for (client, (contract, changes)) in all {
+            let named = |change: ListChange| ChangedList { client: client.clone(), list: lists()[change.place].1, change };
+            changed.extend(changes.into_iter().map(named));
+            contracts.insert(client, contract);
+        }
+        Ok((contracts, changed))
     }
 }
 
 impl GatheredSession {
-    fn settle(self, all: &mut BTreeMap<String, Contract>) {
+    fn settle(self, all: &mut BTreeMap<String, (Contract, Vec<ListChange>)>) {
         for (era, gathered) in [(Era::Legacy, self.legacy), (Era::Modern, self.modern)] {
             let GatheredEra { handshake: Some((revision, result)), declares, lists } = gathered else { continue };
+            let of_list = |(place, list): (usize, &PagedList)| {
+                let is_shown = list.whole.is_some() && (list.has_changed || list.is_outdated);
+                is_shown.then_some(ListChange { place, is_outdated: list.is_outdated })
+            };
+            let changes: Vec<ListChange> = lists.iter().enumerate().filter_map(of_list).collect();
             let contract = contract_of(era, revision, &result, lists);
             let shown = number_of_lists(&contract);
             let key = Visitor { era, profile: if declares { Profile::Own } else { Profile::Minimal } }.key(None);
-            if shown > 0 && all.get(&key).is_none_or(|known| number_of_lists(known) <= shown) {
-                all.insert(key, contract);
+            if shown > 0 && all.get(&key).is_none_or(|(known, _)| number_of_lists(known) <= shown) {
+                all.insert(key, (contract, changes));
             }
         }
     }
@@ -125,6 +177,10 @@ impl GatheredSession {
 pub(crate) struct PagedList {
     /// All items, as they were read last from the first page to the last one.
     whole: Option<Vec<Value>>,
+    /// Whether what was read before was something else.
+    has_changed: bool,
+    /// The server has announced another list since.
+    is_outdated: bool,
     begun: Option<BegunList>,
     /// Set if a request got no result: with what error, if it got one.
     failure: Option<Option<i64>>,
@@ -167,7 +223,10 @@ impl PagedList {
         }
         items.extend(page.iter().cloned());
         match result.get("nextCursor").filter(|next| next.is_string()) {
-            None => (self.whole, self.begun) = (Some(items), None),
+            None => {
+                self.has_changed |= self.whole.as_ref().is_some_and(|known| !holds_the_same(known, &items));
+                (self.whole, self.begun, self.is_outdated) = (Some(items), None, false);
+            }
             Some(next) => self.begun = Some(BegunList { items, next: next.clone(), bytes }),
         }
     }
@@ -185,6 +244,16 @@ impl PagedList {
             (None, None) => ListOutcome::NotRead,
         }
     }
+}
+
+/// Whether two lists have the same items, in any order.
+fn holds_the_same(one: &[Value], other: &[Value]) -> bool {
+    let sorted = |items: &[Value]| {
+        let mut texts: Vec<String> = items.iter().map(Value::to_string).collect();
+        texts.sort_unstable();
+        texts
+    };
+    one == other || (one.len() == other.len() && sorted(one) == sorted(other))
 }
 
 #[cfg(test)]
@@ -260,6 +329,32 @@ mod tests {
         // It has said that there are none, or has listed them before.
         check(&[("resources/templates/list", error(-32601))], [true, false, false, true], &[]);
         check(&[("tools/list", String::new())], [true, false, false, false], &[]);
+    }
+
+    #[test]
+    fn of_a_list_that_changes_the_last_reading_counts_and_is_told() {
+        const CHANGED: &str = "notifications/tools/list_changed";
+        let check = |said: &[Result<Value, &str>], expected: &[&str], change: Option<bool>| {
+            let mut gathered = GatheredContracts::default();
+            add(&mut gathered, 1, "initialize", &json!({}), &json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
+            for said in said {
+                match said {
+                    Ok(result) => add(&mut gathered, 1, "tools/list", &json!({}), result),
+                    Err(method) => gathered.notified(1, method),
+                }
+            }
+            let (contracts, changed) = gathered.finish_with_changes().unwrap();
+            assert_eq!(names(&contracts["legacy/minimal"]), expected, "{said:?}");
+            let told = changed.iter().map(|changed| (changed.client.as_str(), changed.list, changed.change.is_outdated));
+            let expected = change.map(|is_outdated| ("legacy/minimal", "tools", is_outdated));
+            assert_eq!(told.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>(), "{said:?}");
+        };
+        let list = |names: &[&str]| Ok(json!({ "tools": names.iter().map(|name| json!({ "name": name })).collect::<Value>() }));
+        check(&[list(&["a"]), Err(CHANGED), list(&["b", "c"])], &["b", "c"], Some(false));
+        check(&[list(&["a"]), list(&["b"])], &["b"], Some(false));
+        check(&[list(&["a"]), Err(CHANGED)], &["a"], Some(true));
+        check(&[Err(CHANGED), list(&["a", "b"]), list(&["b", "a"])], &["a", "b"], None);
+        check(&[list(&["a"]), Err("notifications/prompts/list_changed")], &["a"], None);
     }
 
     #[test]

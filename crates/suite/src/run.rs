@@ -51,7 +51,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-pub use step::{MadeExchange, Rehearsal, UnmadeStep, rehearse};
+pub use step::{MadeEvent, MadeExchange, MadeSession, Rehearsal, UnmadeStep, rehearse};
 use tokio::task::{JoinError, JoinSet};
 pub use traffic::{BrokenRule, Traffic, TrafficJudge};
 

@@ -19,4 +19,4 @@ pub use reader::{Ending, Trace, TraceError, TraceRoom, is_zip, transport_of};
 #[cfg(feature = "schema")]
 pub use schema::trace_schema;
 pub use stream::{CallStream, Item};
-pub use writer::{TraceLimits, TraceWriter, trace_in_memory};
+pub use writer::{TraceLimits, TraceWriter, attach_to, trace_in_memory};

@@ -4,12 +4,12 @@
 use crate::line::{End, Mark, Omitted, TraceLine, TracedFrame};
 use crate::manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
 use mcproof_record::Frame;
-use std::fs::File;
-use std::io::{self, Cursor, Seek, SeekFrom, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Cursor, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipWriter};
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use zstd::stream::write::Encoder;
 
 /// What a trace may take.
@@ -199,6 +199,33 @@ pub fn trace_in_memory(manifest: Manifest, write: impl FnOnce(&TraceWriter)) -> 
     writer.finish()?;
     let written = std::mem::take(&mut *bytes.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(written.into_inner())
+}
+
+/// Adds files to a trace that is finished, under relative paths. They have to be redacted.
+///
+/// # Errors
+/// The file cannot be read or written; one of the names is taken (`AlreadyExists`), in which case nothing is added; or it is no zip with a
+/// directory (`InvalidData`).
+pub fn attach_to(path: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let invalid = |error: zip::result::ZipError| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
+    let archive = ZipArchive::new(BufReader::new(file.try_clone()?)).map_err(invalid)?;
+    let names: Vec<String> = files.iter().map(|(name, _)| format!("attachments/{}", safe_name(name))).collect();
+    let is_twice = |(place, name): (usize, &String)| archive.index_for_name(name).is_some() || names[..place].contains(name);
+    if let Some(taken) = names.iter().enumerate().find_map(|(place, name)| is_twice((place, name)).then_some(name)) {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("the trace has {taken} already")));
+    }
+    let added: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    if file.metadata()?.len().saturating_add(added) > MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("a trace takes at most {MOST_BYTES} bytes")));
+    }
+    drop(archive);
+    let mut zip = ZipWriter::new_append(file).map_err(invalid)?;
+    for (name, (_, bytes)) in names.iter().zip(files) {
+        zip.start_file(name.as_str(), stored())?;
+        zip.write_all(bytes)?;
+    }
+    zip.finish()?.sync_all()
 }
 
 impl Writing {

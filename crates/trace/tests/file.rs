@@ -5,10 +5,10 @@
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId};
 use mcproof_trace::{
     CallStream, Ending, Item, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceError, TraceLimits, TraceLine, TraceRoom,
-    TraceWriter, trace_in_memory,
+    TraceWriter, attach_to, trace_in_memory,
 };
 use std::fs;
-use std::io::Cursor;
+use std::io::{Cursor, ErrorKind};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -283,3 +283,28 @@ const FIXTURES: [(&str, usize, usize, &str); 4] = [
     ("check.json", 1, 3, "tools/list"),
     ("events.jsonl", 1, 3, "server/discover"),
 ];
+
+#[test]
+fn files_are_added_to_a_finished_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcptrace");
+    let (writer, _) = write(&path, 5);
+    writer.finish().unwrap();
+    let before = read(Trace::open(&path).unwrap());
+    let file = |name: &str, bytes: &[u8]| (name.to_owned(), bytes.to_vec());
+    attach_to(&path, &[file("shot.png", b"\x89PNG\r\n"), file("../log", b"")]).unwrap();
+    let after = read(Trace::open(&path).unwrap());
+    assert_eq!((&after.0, after.3), (&before.0, Ending::Complete));
+    assert_eq!(after.1, [before.1, vec!["shot.png".to_owned(), "log".to_owned()]].concat());
+    let found = Trace::open(&path).unwrap().filter_map(|line| match line.unwrap() {
+        TraceLine::Attachment(file) if file.name == "shot.png" => Some(file.bytes.as_bytes().to_vec()),
+        _ => None,
+    });
+    assert_eq!(found.collect::<Vec<_>>(), [b"\x89PNG\r\n".to_vec()]);
+    // Nothing is added where one of the names is taken.
+    let length = fs::metadata(&path).unwrap().len();
+    let taken = attach_to(&path, &[file("new", b"1"), file("shot.png", b"2")]).unwrap_err();
+    assert_eq!((taken.kind(), fs::metadata(&path).unwrap().len()), (ErrorKind::AlreadyExists, length));
+    fs::write(&path, "{}").unwrap();
+    assert_eq!(attach_to(&path, &[file("a", b"1")]).unwrap_err().kind(), ErrorKind::InvalidData);
+}

@@ -360,7 +360,7 @@ async fn page(State(hub): Shared, Path(id): Path<u64>) -> Result<Response, Refus
         let mut page = Vec::new();
         let mut viewer = Viewer::begin(&mut page, version)?;
         viewer.frames(id, &transcript.frames)?;
-        viewer.end(&[ShownSession { id, title, transport }])?;
+        viewer.end(&[ShownSession { id, title, transport }], &[])?;
         Ok::<_, std::io::Error>(page)
     });
     let page = written.await.map_err(|_| internal())?.map_err(|_| internal())?;

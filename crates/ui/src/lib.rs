@@ -25,7 +25,7 @@ pub use comparison::{Compared, ComparedSide, Offered};
 pub use sign_in::SignIn;
 pub use spec::{Connector, KnownServer, NewTest, Prepared, SavedTest, ServerSpec, SharedSession, SuiteChange};
 pub use test_runs::TestRunner;
-pub use viewer::{ShownSession, Viewer};
+pub use viewer::{ShownPicture, ShownSession, Viewer};
 
 use axum::Router;
 use connection::Tokens;

@@ -21,6 +21,29 @@ pub struct ShownSession {
     pub transport: String,
 }
 
+/// A picture that stands below the sessions.
+pub struct ShownPicture {
+    name: String,
+    /// The subtype of its media type.
+    kind: &'static str,
+    bytes: Vec<u8>,
+}
+
+impl ShownPicture {
+    /// A file that every browser shows, by the end of its name; nothing for another one.
+    pub fn of(name: &str, bytes: &[u8]) -> Option<Self> {
+        let (_, end) = name.rsplit_once('.')?;
+        let kind = match end.to_ascii_lowercase().as_str() {
+            "png" => "png",
+            "jpg" | "jpeg" => "jpeg",
+            "gif" => "gif",
+            "webp" => "webp",
+            _ => return None,
+        };
+        Some(Self { name: name.to_owned(), kind, bytes: bytes.to_vec() })
+    }
+}
+
 impl<'a> Viewer<'a> {
     /// Writes all that stands before the sessions.
     ///
@@ -57,11 +80,11 @@ impl<'a> Viewer<'a> {
         self.line(&json!({ "type": "frames", "session": session, "frames": frames }))
     }
 
-    /// Names the sessions, and ends the page.
+    /// Names the sessions, shows the pictures that belong to them, and ends the page.
     ///
     /// # Errors
     /// The page cannot be written.
-    pub fn end(mut self, sessions: &[ShownSession]) -> io::Result<()> {
+    pub fn end(mut self, sessions: &[ShownSession], pictures: &[ShownPicture]) -> io::Result<()> {
         let connections: Vec<Value> = sessions
             .iter()
             .map(|ShownSession { id, title, transport }| {
@@ -78,8 +101,24 @@ impl<'a> Viewer<'a> {
         let overview =
             json!({ "type": "state", "revision": 1, "version": self.version, "connections": connections, "asks": [], "known": [] });
         self.line(&overview)?;
-        self.out.write_all(b"</script>\n</body>\n</html>\n")?;
+        self.out.write_all(b"</script>\n")?;
+        if !pictures.is_empty() {
+            self.out.write_all(b"<details id=\"attached\" open>\n<summary>Attached pictures</summary>\n")?;
+            for picture in pictures {
+                self.picture(picture)?;
+            }
+            self.out.write_all(b"</details>\n")?;
+        }
+        self.out.write_all(b"</body>\n</html>\n")?;
         self.out.flush()
+    }
+
+    fn picture(&mut self, ShownPicture { name, kind, bytes }: &ShownPicture) -> io::Result<()> {
+        let (name, data) = (in_markup(name), STANDARD.encode(bytes));
+        writeln!(
+            self.out,
+            "<figure>\n<figcaption>{name}</figcaption>\n<img src=\"data:image/{kind};base64,{data}\" alt=\"{name}\">\n</figure>"
+        )
     }
 
     fn line(&mut self, line: &Value) -> io::Result<()> {
@@ -94,6 +133,11 @@ impl<'a> Viewer<'a> {
 /// that it stands in.
 fn inline(script: &str) -> String {
     script.replace("<!--", "\\x3c!--").replace("</script", "\\x3c/script").replace("<script", "\\x3cscript")
+}
+
+/// A text as it may stand in markup and its attributes.
+fn in_markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn hash(text: &str) -> String {
@@ -113,8 +157,11 @@ mod tests {
         let bytes = Raw::from(b"</script><script>alert(1)</script><!--".to_vec());
         let body = FrameBody::Line { bytes, unterminated: false };
         viewer.frames(1, &[Frame { id: FrameId(0), at: Duration::ZERO, direction: Direction::FromServer, body }]).unwrap();
-        viewer.end(&[ShownSession { id: 1, title: "</script>".to_owned(), transport: "stdio".to_owned() }]).unwrap();
+        let session = ShownSession { id: 1, title: "</script>".to_owned(), transport: "stdio".to_owned() };
+        viewer.end(&[session], &[ShownPicture::of("\"<script>.PNG", b"<script>").unwrap()]).unwrap();
         let page = String::from_utf8(out).unwrap();
+        let picture = "<img src=\"data:image/png;base64,PHNjcmlwdD4=\" alt=\"&quot;&lt;script&gt;.PNG\">";
+        assert!(page.contains(picture) && ShownPicture::of("server.log", b"").is_none());
         let page = page.to_ascii_lowercase();
         assert_eq!(page.matches("<script").count(), 2, "ours and the data");
         assert_eq!(page.matches("</script").count(), 2);

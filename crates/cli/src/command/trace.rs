@@ -1,5 +1,6 @@
 //! `mcproof trace`: looks into recorded sessions, offline. The formats are those of the crate `mcproof-trace`.
 
+mod attach;
 mod contract;
 mod diff;
 mod export;
@@ -23,7 +24,7 @@ use std::io;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Show, view, search, compare, export and redact traces
+/// Show, view, search, compare, export and redact traces, and add files to them
 ///
 /// A trace is what `--trace FILE` of the other commands writes: all traffic with its times, as it was. `-` reads one from stdin.
 #[derive(Debug, clap::Args)]
@@ -66,6 +67,8 @@ enum Command {
     Export(export::Arguments),
     /// Replace secrets in a trace
     Redact(redact::Arguments),
+    /// Add files to a trace, such as screenshots
+    Attach(attach::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -76,6 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Diff(arguments) => diff::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Redact(arguments) => redact::run(arguments),
+        Command::Attach(arguments) => attach::run(arguments),
     }
 }
 

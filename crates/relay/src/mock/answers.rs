@@ -24,6 +24,9 @@ pub trait Answers: Send + Sync {
     /// What the server says after a notification.
     fn noted(&self, state: &mut SessionState, method: &str) -> Vec<TimedStep>;
 
+    /// A client responds in the way of another recording than the one that it was answered from, and goes on with that one.
+    fn go_on(&self, _state: &mut SessionState, _script: &Script) {}
+
     /// What is declared about each tool, for the headers that mirror its arguments.
     fn tool(&self, name: &str) -> Option<Value>;
 }
@@ -51,6 +54,8 @@ pub struct ServerFacts {
     pub instructions: Option<String>,
     /// Of `initialize`, where it was recorded.
     pub legacy_version: Option<String>,
+    /// That of `initialize` whatever the client offers; without one, any client of the legacy era is served.
+    pub pinned_version: Option<String>,
     /// Other members of the result.
     pub more: Map<String, Value>,
 }
@@ -66,11 +71,13 @@ pub struct Script {
     pub alternatives: Vec<Self>,
     /// In which it was recorded; results are adapted for another one.
     pub era: Option<Era>,
+    /// Where it was recorded: the session, and the place in it.
+    pub place: Option<(usize, usize)>,
 }
 
 impl Script {
     pub fn of(outcome: Outcome) -> Self {
-        Self { steps: Vec::new(), outcome, delay: Duration::ZERO, after: Vec::new(), alternatives: Vec::new(), era: None }
+        Self { steps: Vec::new(), outcome, delay: Duration::ZERO, after: Vec::new(), alternatives: Vec::new(), era: None, place: None }
     }
 
     pub fn result(result: Value) -> Self {

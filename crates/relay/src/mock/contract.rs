@@ -152,6 +152,7 @@ impl Answers for ContractAnswers {
             capabilities,
             instructions: contract.instructions.clone(),
             legacy_version: version.cloned(),
+            pinned_version: None,
             more: Map::new(),
         }
     }

@@ -123,6 +123,12 @@ async fn play(mock: &Arc<Mock>, call: &Call, script: Script, from: usize, outlet
                 let capabilities = call.capabilities();
                 let lacks = |question: &&Question| era::needed(&question.method).is_some_and(|needed| capabilities.get(needed).is_none());
                 if let Some(question) = questions.iter().find(lacks) {
+                    let other = unasked(&script, place, &capabilities).filter(|_| mock.options.responses == ResponseCheck::Told);
+                    if let Some(other) = other {
+                        mock.go_on(call, &other);
+                        script = other;
+                        continue;
+                    }
                     let reason = MissReason::CannotAsk { question: question.method.clone() };
                     let error = mock.missed(Miss::new(&call.method, &call.params, reason));
                     return refuse(call, error, None, outlet).await;
@@ -252,6 +258,7 @@ fn chosen(mock: &Mock, call: &Call, script: Script, place: usize, responses: &[V
     if let Some(other) = script.alternatives.iter().position(fits) {
         let mut script = script;
         let other = script.alternatives.swap_remove(other);
+        mock.go_on(call, &other);
         return Ok(Script { alternatives: script.alternatives, ..other });
     }
     let Some(Step::Ask(questions)) = script.steps.get(place).map(|timed| &timed.step) else { return Ok(script) };
@@ -265,6 +272,14 @@ fn chosen(mock: &Mock, call: &Call, script: Script, place: usize, responses: &[V
             Ok(script)
         }
     }
+}
+
+/// A recording with a client that was not asked either, where this one has not been asked anything so far.
+fn unasked(script: &Script, place: usize, capabilities: &Value) -> Option<Script> {
+    let can = |question: &Question| era::needed(&question.method).is_none_or(|needed| capabilities.get(needed).is_some());
+    let asks = |step: &TimedStep| matches!(&step.step, Step::Ask(questions) if !questions.iter().all(can));
+    let was_asked = script.steps[..place].iter().any(|timed| matches!(timed.step, Step::Ask(_)));
+    script.alternatives.iter().find(|other| !was_asked && !other.steps.iter().any(asks)).cloned()
 }
 
 fn is_as_recorded(question: &Question, response: &Value) -> bool {

@@ -4,7 +4,7 @@
 use super::answers::{Answers, Miss, MissReason, Nearest, Script, ServerFacts, SessionState, subject};
 use super::era;
 use super::matching::{self, Ignored};
-use super::recording::{Outcome, RecordedRequest, RecordedSession, Recording, TimedStep};
+use super::recording::{Outcome, RecordedRequest, RecordedSession, Recording, Step, TimedStep};
 use mcproof_protocol::Era;
 use serde_json::{Map, Value, json};
 use std::cmp::Reverse;
@@ -37,6 +37,8 @@ enum Bound {
 pub struct RecordedAnswers {
     recording: Recording,
     eras: Vec<Era>,
+    /// The revision of the legacy era that is spoken, whatever the client offers.
+    pinned_version: Option<String>,
     ignored: Ignored,
     repetition: Repetition,
     /// By key: the session and the place in it, in the order of the recording.
@@ -54,13 +56,19 @@ impl RecordedAnswers {
             }
         }
         let plays = Mutex::new(vec![0; recording.sessions.len()]);
-        Self { eras: recording.eras(), recording, ignored, repetition, places, plays }
+        Self { eras: recording.eras(), pinned_version: None, recording, ignored, repetition, places, plays }
     }
 
-    /// Also in an era that was not recorded.
+    /// In these eras, whichever were recorded.
     #[must_use]
-    pub fn in_both_eras(self) -> Self {
-        Self { eras: vec![Era::Legacy, Era::Modern], ..self }
+    pub fn in_eras(self, eras: Vec<Era>) -> Self {
+        Self { eras, ..self }
+    }
+
+    /// In the legacy era with this revision, whichever a client offers.
+    #[must_use]
+    pub fn pinned(self, version: Option<String>) -> Self {
+        Self { pinned_version: version, ..self }
     }
 
     fn request(&self, (session, place): (usize, usize)) -> &RecordedRequest {
@@ -191,7 +199,7 @@ impl RecordedAnswers {
     /// The session whose client is most like this one: the revision first, then what it declares. Of equals the one that was played least, so
     /// that clients that come one after the other are told what those of the recording were told.
     fn choose(&self, era: Era, client: &Value) -> Option<usize> {
-        let speaking = self.recording.sessions.iter().enumerate().filter(|(_, session)| session.speaks(era));
+        let speaking = self.recording.sessions.iter().enumerate().filter(|(_, session)| self.can_play(session, era));
         let likeness = |session: &RecordedSession| match era {
             Era::Legacy => session.first_result("initialize").map_or((false, false), |(request, _)| {
                 let same = |member: &str| request.params.get(member) == client.get(member);
@@ -200,7 +208,8 @@ impl RecordedAnswers {
             Era::Modern => {
                 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
                 let declares = |request: &RecordedRequest| request.params.get("_meta").and_then(|meta| meta.get(CAPABILITIES)).cloned();
-                let declared = session.requests.iter().find_map(declares);
+                let initialized = || session.first_result("initialize")?.0.params.get("capabilities").cloned();
+                let declared = session.requests.iter().find_map(declares).or_else(initialized);
                 (true, declared.as_ref() == client.get(CAPABILITIES))
             }
         };
@@ -209,19 +218,34 @@ impl RecordedAnswers {
         speaking.rev().max_by_key(|(number, session)| (likeness(session), Reverse(plays[*number]))).map(|(number, _)| number)
     }
 
+    /// Whether a session can be played in an era: where none was recorded in it, what was recorded in the other one is served.
+    fn can_play(&self, session: &RecordedSession, era: Era) -> bool {
+        session.speaks(era) || !self.recording.sessions.iter().any(|other| other.speaks(era))
+    }
+
     fn plays(&self) -> MutexGuard<'_, Vec<usize>> {
         self.plays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn script(&self, places: &[(usize, usize)], nth: usize) -> Script {
+    /// What was recorded at one of the places of the session that is played. Where that depends on the client, which of the other sessions may
+    /// be its own shows in what it responds.
+    fn script(&self, places: &[(usize, usize)], nth: usize, elsewhere: &[(usize, usize)]) -> Script {
         let script = |place: &(usize, usize)| {
             let RecordedRequest { params, steps, outcome, delay, after, .. } = self.request(*place).clone();
             let era = if matching::is_modern(&params) { Era::Modern } else { Era::Legacy };
-            Script { steps, outcome, delay, after, alternatives: Vec::new(), era: Some(era) }
+            Script { steps, outcome, delay, after, alternatives: Vec::new(), era: Some(era), place: Some(*place) }
         };
         let mut chosen = script(&places[nth]);
-        let others = places.iter().enumerate().filter(|(place, _)| *place != nth);
-        chosen.alternatives = others.map(|(_, place)| script(place)).filter(|other| !other.steps.is_empty()).collect();
+        if chosen.steps.iter().any(|timed| matches!(timed.step, Step::Ask(_))) {
+            let others = places.iter().enumerate().filter(|(place, _)| *place != nth).map(|(_, place)| script(place));
+            // A client that never responded shows nothing.
+            let is_told = |timed: &TimedStep| match &timed.step {
+                Step::Ask(questions) => questions.iter().all(|question| question.response.is_some()),
+                Step::Notify { .. } | Step::Announce { .. } => true,
+            };
+            let of_others = elsewhere.iter().map(script).filter(|other| other.steps.iter().all(is_told));
+            chosen.alternatives = others.chain(of_others).collect();
+        }
         chosen
     }
 }
@@ -232,7 +256,7 @@ impl Answers for RecordedAnswers {
     }
 
     fn about(&self, state: &mut SessionState, era: Era, client: &Value) -> ServerFacts {
-        let playing = state.chosen.filter(|chosen| self.recording.sessions.get(*chosen).is_some_and(|session| session.speaks(era)));
+        let playing = state.chosen.filter(|chosen| self.recording.sessions.get(*chosen).is_some_and(|session| self.can_play(session, era)));
         let chosen = playing.or_else(|| self.choose(era, client));
         if let Some(number) = chosen.filter(|_| playing.is_none()) {
             self.plays()[number] += 1;
@@ -240,7 +264,8 @@ impl Answers for RecordedAnswers {
         state.chosen = chosen.or(state.chosen).or(Some(0));
         let sessions = chosen.into_iter().chain(0..self.recording.sessions.len());
         let facts = sessions.map(|number| facts(&self.recording.sessions[number]));
-        facts.reduce(|best, other| if best.is_known() { best } else { other }).unwrap_or_default()
+        let best = facts.reduce(|best, other| if best.is_known() { best } else { other }).unwrap_or_default();
+        ServerFacts { pinned_version: self.pinned_version.clone(), ..best }
     }
 
     fn answer(&self, state: &mut SessionState, era: Era, method: &str, params: &Value) -> Result<Script, Miss> {
@@ -262,7 +287,9 @@ impl Answers for RecordedAnswers {
             }
         }
         let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(session, _)| Some(*session) == state.chosen);
-        let places = if own.is_empty() { others } else { own };
+        let (places, elsewhere) = if own.is_empty() { (others, Vec::new()) } else { (own, others) };
+        // Strictly, nothing comes from another session.
+        let elsewhere = if self.repetition == Repetition::Miss { Vec::new() } else { elsewhere };
         let count = state.counts.entry(key.clone()).or_default();
         let nth = *count;
         if nth >= places.len() && self.repetition == Repetition::Miss {
@@ -273,7 +300,20 @@ impl Answers for RecordedAnswers {
         if is_of_session && state.given.len() < MOST_GIVEN {
             state.given.push((key, chosen, places[chosen]));
         }
-        Ok(self.script(&places, chosen))
+        Ok(self.script(&places, chosen, &elsewhere))
+    }
+
+    fn go_on(&self, state: &mut SessionState, script: &Script) {
+        let Some(place) = script.place else { return };
+        let request = self.request(place);
+        let key = matching::key(&request.method, &request.params, &self.ignored);
+        let time = self.places_in(place.0, &key).position(|known| known == place).unwrap_or_default();
+        if let Some(given) = state.given.iter_mut().rev().find(|(known, ..)| *known == key) {
+            (given.1, given.2) = (time, place);
+        }
+        if let Some(from) = state.chosen.filter(|from| *from != place.0) {
+            self.rebind(state, from, place.0);
+        }
     }
 
     fn noted(&self, state: &mut SessionState, method: &str) -> Vec<TimedStep> {

@@ -146,6 +146,11 @@ impl Mock {
         error
     }
 
+    /// The client at hand goes on with another recording.
+    pub(crate) fn go_on(&self, call: &Call, script: &Script) {
+        call.session.with_state(|state| self.answers.go_on(state, script));
+    }
+
     pub(crate) fn tool(&self, name: &str) -> Option<Value> {
         self.answers.tool(name)
     }
@@ -263,7 +268,7 @@ impl Mock {
         let recorded = facts.legacy_version.clone().unwrap_or_else(|| Revision::LATEST_LEGACY.as_str().to_owned());
         // Any client of the era can use a mock, whatever revision was recorded.
         let is_known = Revision::LEGACY.iter().any(|revision| revision.as_str() == asked);
-        let version = if is_known { asked.to_owned() } else { recorded };
+        let version = facts.pinned_version.clone().unwrap_or_else(|| if is_known { asked.to_owned() } else { recorded });
         call.session.agree(&version, call.params.get("capabilities").cloned().unwrap_or_default());
         Ok(play(Script { era: Some(Era::Legacy), ..Script::result(era::initialize(&facts, &version)) }))
     }

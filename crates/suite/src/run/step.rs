@@ -23,7 +23,7 @@ use futures_util::stream::{self, StreamExt as _};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{Answers, AskedLog, Deadline};
 use mcproof_record::{Diagnostic, Exchange, FrameId, Severity};
-pub use rehearsal::{MadeExchange, Rehearsal, UnmadeStep, rehearse};
+pub use rehearsal::{MadeEvent, MadeExchange, MadeSession, Rehearsal, UnmadeStep, rehearse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

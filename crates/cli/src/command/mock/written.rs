@@ -388,6 +388,12 @@ impl Answers for WrittenAnswers {
         facts
     }
 
+    fn go_on(&self, state: &mut SessionState, script: &Script) {
+        if let Some(base) = &self.base {
+            base.go_on(state, script);
+        }
+    }
+
     fn answer(&self, state: &mut SessionState, era: Era, method: &str, params: &Value) -> Result<Script, Miss> {
         let feature = match method {
             "tools/call" => Feature::Tools,

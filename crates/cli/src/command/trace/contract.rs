@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::shown_contract::{self, NoContract};
 use crate::{output, whole_file};
-use mcproof_contract::write;
+use mcproof_contract::{ChangedList, write};
 use mcproof_protocol::methods;
 use mcproof_record::Contract;
 use mcproof_trace::CallStream;
@@ -17,7 +17,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     let mut stream = CallStream::new(open(file)?);
     let lock = shown_contract::of_stream(&mut stream, server).map_err(|error| unreadable(file, &error))?;
     told(stream.ending()).into_iter().for_each(output::talk);
-    let mut lock = lock.map_err(|reason| {
+    let (mut lock, changed) = lock.map_err(|reason| {
         let hint = match reason {
             NoContract::TooLittle(_) => "record one with `mcproof tools TARGET --trace FILE`",
             NoContract::SeveralServers(_) | NoContract::OtherServers(..) => "name one of them with --server",
@@ -45,6 +45,13 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
         if !missing.is_empty() {
             output::talk(&format!("{key}: not in the lock, because no client listed them: {}\n", missing.join(", ")));
         }
+    }
+    for ChangedList { client, list, change } in &changed {
+        let what = if *list == "resourceTemplates" { "resource templates" } else { *list };
+        output::talk(&match change.is_outdated {
+            true => format!("{client}: the server announced other {what} after they were listed last, which is what the lock has\n"),
+            false => format!("{client}: the {what} changed during the session; the lock has what was listed last\n"),
+        });
     }
     Ok(Exit::Passed)
 }

@@ -4,9 +4,12 @@ use super::lines::header;
 use mcproof_record::Frame;
 use mcproof_trace::export::ExportError;
 use mcproof_trace::{CallStream, Ending, Item, SessionInfo, SessionKey, Trace};
-use mcproof_ui::{ShownSession, Viewer};
+use mcproof_ui::{ShownPicture, ShownSession, Viewer};
 use std::collections::BTreeSet;
 use std::io::Write;
+
+/// Bytes of the pictures that are shown below the sessions, together.
+const MOST_ATTACHED: usize = 64 << 20;
 
 /// Frames that are written together.
 const BATCH: usize = 500;
@@ -15,6 +18,7 @@ pub(super) fn write(trace: Trace, out: &mut dyn Write) -> Result<Ending, ExportE
     let mut viewer = Viewer::begin(out, env!("CARGO_PKG_VERSION"))?;
     let mut stream = CallStream::new(trace);
     let mut known: BTreeSet<SessionKey> = BTreeSet::new();
+    let (mut pictures, mut attached) = (Vec::new(), 0);
     let mut batch: (SessionKey, Vec<Frame>) = (SessionKey(0), Vec::new());
     for item in stream.by_ref() {
         match item? {
@@ -29,6 +33,15 @@ pub(super) fn write(trace: Trace, out: &mut dyn Write) -> Result<Ending, ExportE
                     batch = (key, Vec::new());
                 }
                 batch.1.push(frame.into_frame());
+            }
+            Item::Attachment(file) => {
+                let bytes = file.bytes.as_bytes();
+                if attached + bytes.len() <= MOST_ATTACHED
+                    && let Some(picture) = ShownPicture::of(&file.name, bytes)
+                {
+                    attached += bytes.len();
+                    pictures.push(picture);
+                }
             }
             _ => {}
         }
@@ -45,7 +58,7 @@ pub(super) fn write(trace: Trace, out: &mut dyn Write) -> Result<Ending, ExportE
             }
         })
         .collect();
-    viewer.end(&shown)?;
+    viewer.end(&shown, &pictures)?;
     Ok(stream.ending())
 }
 

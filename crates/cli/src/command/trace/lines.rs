@@ -1,6 +1,6 @@
 //! Calls as lines, in the order in which they began.
 
-use mcproof_record::Direction;
+use mcproof_record::{Direction, FrameId};
 use mcproof_report::{Charset, Color, Style, escape_line};
 use mcproof_trace::calls::{Call, CallKey, CallKind, CallStatus};
 use mcproof_trace::{SessionInfo, SessionKey};
@@ -49,6 +49,58 @@ impl InOrder {
     }
 }
 
+/// What rules report, in the place of what it is about: after the call with that frame, or before the first call that begins after it.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// By session; without a frame they are about the session.
+    waiting: BTreeMap<SessionKey, Vec<(Option<FrameId>, String)>>,
+    /// The frame with which the last call of each session began that is shown.
+    reached: BTreeMap<SessionKey, FrameId>,
+    count: usize,
+}
+
+impl Findings {
+    /// Takes a finding. Gives it back if what it is about is shown already.
+    pub(super) fn push(&mut self, session: SessionKey, frame: Option<FrameId>, text: String) -> Option<String> {
+        let is_shown = self.reached.get(&session).is_some_and(|reached| frame.is_none_or(|frame| frame <= *reached));
+        if is_shown || self.count >= MOST_WAITING {
+            return Some(text);
+        }
+        self.count += 1;
+        self.waiting.entry(session).or_default().push((frame, text));
+        None
+    }
+
+    /// Those that stand before a call, which is shown next.
+    pub(super) fn before(&mut self, call: &Call) -> Vec<String> {
+        let begun = call.frames.first().copied();
+        self.take(call.session, |frame| frame.is_some_and(|frame| begun.is_some_and(|begun| frame < begun)))
+    }
+
+    /// Those that stand after a call, which was just shown.
+    pub(super) fn after(&mut self, call: &Call) -> Vec<String> {
+        if let Some(begun) = call.frames.first() {
+            let reached = self.reached.entry(call.session).or_insert(*begun);
+            *reached = (*begun).max(*reached);
+        }
+        self.take(call.session, |frame| frame.is_none_or(|frame| call.frames.contains(&frame)))
+    }
+
+    /// Those of frames after the last call, and of sessions without calls.
+    pub(super) fn rest(self) -> impl Iterator<Item = (SessionKey, String)> {
+        self.waiting.into_iter().flat_map(|(session, found)| found.into_iter().map(move |(_, text)| (session, text)))
+    }
+
+    fn take(&mut self, session: SessionKey, is_wanted: impl Fn(Option<FrameId>) -> bool) -> Vec<String> {
+        let Some(waiting) = self.waiting.get_mut(&session) else { return Vec::new() };
+        let (wanted, rest) = std::mem::take(waiting).into_iter().partition(|(frame, _)| is_wanted(*frame));
+        *waiting = rest;
+        let wanted: Vec<(Option<FrameId>, String)> = wanted;
+        self.count -= wanted.len();
+        wanted.into_iter().map(|(_, text)| text).collect()
+    }
+}
+
 /// Writes calls as a tree: what happened during a call stands below it.
 pub(super) struct Tree<'a> {
     style: &'a Style,
@@ -63,17 +115,27 @@ impl<'a> Tree<'a> {
 
     /// A line for the call, after one for its session if that is another one than before.
     pub(super) fn line(&mut self, call: &Call, session: Option<&SessionInfo>) -> String {
-        let mut text = String::new();
-        if self.session != Some(call.session) {
-            text = format!("{}{}\n", if self.session.is_none() { "" } else { "\n" }, header(call.session, session));
-            self.session = Some(call.session);
-        }
+        let text = self.begin(call.session, session);
         let depth = call.parent.and_then(|parent| self.depths.get(&parent)).map_or(0, |depth| depth + 1).min(8);
         self.depths.insert(call.key, depth);
         if self.depths.len() > MOST_DEPTHS {
             self.depths.pop_first();
         }
         text + &line(call, depth, self.style)
+    }
+
+    /// What is no call of a session, after a line for the session if that is another one than before.
+    pub(super) fn beside(&mut self, key: SessionKey, session: Option<&SessionInfo>, text: &str) -> String {
+        self.begin(key, session) + text
+    }
+
+    fn begin(&mut self, key: SessionKey, session: Option<&SessionInfo>) -> String {
+        if self.session == Some(key) {
+            return String::new();
+        }
+        let gap = if self.session.is_none() { "" } else { "\n" };
+        self.session = Some(key);
+        format!("{gap}{}\n", header(key, session))
     }
 }
 
@@ -141,5 +203,48 @@ pub(super) fn shown(duration: Duration) -> String {
         _ if seconds < 0.01 => format!("{:.1} ms", seconds * 1e3),
         _ if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
         _ => format!("{seconds:.2} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn call(session: u32, frames: &[u64]) -> Call {
+        let value = json!({
+            "key": 1, "session": session, "kind": "request", "direction": "to-server", "method": "ping", "start_us": 0, "status": "ok",
+            "frames": frames, "request": "",
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_finding_stands_after_what_it_is_about() {
+        let mut findings = Findings::default();
+        let (one, two) = (SessionKey(1), SessionKey(2));
+        for (session, frame, text) in [
+            (one, Some(5), "of the second"),
+            (one, Some(9), "of the first"),
+            (one, Some(7), "between"),
+            (one, None, "of all"),
+            (two, Some(0), "of another"),
+            (one, Some(99), "of the end"),
+        ] {
+            assert_eq!(findings.push(session, frame.map(FrameId), text.to_owned()), None);
+        }
+        let mut shown = Vec::new();
+        for call in [call(1, &[1, 9]), call(1, &[4, 5]), call(1, &[8])] {
+            shown.extend(findings.before(&call));
+            shown.push(format!("call {}", call.frames[0].0));
+            shown.extend(findings.after(&call));
+        }
+        let expected = ["call 1", "of the first", "of all", "call 4", "of the second", "between", "call 8"];
+        assert_eq!(shown, expected);
+        // What comes late is about what was shown.
+        assert_eq!(findings.push(one, Some(FrameId(8)), "late".to_owned()), Some("late".to_owned()));
+        assert_eq!(findings.push(one, Some(FrameId(10)), "later".to_owned()), None);
+        let rest: Vec<(u32, String)> = findings.rest().map(|(session, text)| (session.0, text)).collect();
+        assert_eq!(rest, [(1, "of the end".to_owned()), (1, "later".to_owned()), (2, "of another".to_owned())]);
     }
 }

@@ -1,6 +1,6 @@
 //! `mcproof trace show FILE [ID]`.
 
-use super::lines::{InOrder, Tree, header};
+use super::lines::{Findings, InOrder, Tree, header};
 use super::{Reopenable, filter, open, told, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use crate::{output, settings, shown_contract};
 use mcproof_report::{escape_block, escape_line, frame_line};
 use mcproof_trace::calls::{Call, CallKey};
 use mcproof_trace::filter::Filter;
-use mcproof_trace::{CONTRACT, CallStream, Item, MarkBody};
+use mcproof_trace::{CONTRACT, CallStream, Item, MarkBody, PROBE};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
     let style = settings::style();
     let (mut stream, mut order, mut tree) = (CallStream::new(open(&arguments.file)?), InOrder::new(), Tree::new(&style));
     let (mut damage, mut omitted, mut reader) = (None, 0, output::ReaderWatch::default());
-    let mut contract = None;
+    let (mut contract, mut attached, mut findings) = (None, Vec::new(), Findings::default());
     while let Some(item) = stream.next() {
         if reader.has_gone() {
             return Ok(Exit::Passed);
@@ -59,15 +59,21 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
                 let key = call.key;
                 let matches = chosen.matches(&call, stream.session(call.session));
                 for call in order.push(key, matches.then_some(*call)) {
-                    print(&call, &stream, &mut tree, arguments.json)?;
+                    print(&call, &stream, &mut tree, &mut findings, arguments.json)?;
                 }
             }
             Ok(Item::Mark(mark)) if !arguments.json && arguments.filter.is_none() => {
-                if let MarkBody::Finding { rule, message, .. } = &mark.body {
-                    output::show(&format!("       finding  {}  {}\n", escape_line(rule, 80), escape_line(message, 300)))?;
+                if let MarkBody::Finding { rule, message, frame, .. } = &mark.body {
+                    let text = format!("       finding  {}  {}\n", escape_line(rule, 80), escape_line(message, 300));
+                    if let Some(text) = findings.push(mark.session, *frame, text) {
+                        output::show(&tree.beside(mark.session, stream.session(mark.session), &text))?;
+                    }
                 }
             }
             Ok(Item::Attachment(file)) if file.name == CONTRACT => contract = shown_contract::read(file.bytes.as_bytes()),
+            Ok(Item::Attachment(file)) if file.name != PROBE => {
+                attached.push(format!("{} ({} bytes)", escape_line(&file.name, 80), file.bytes.as_bytes().len()));
+            }
             Ok(Item::Omitted(left_out)) => omitted += left_out.frames,
             Ok(_) => {}
             Err(error) => damage = Some(unreadable(&arguments.file, &error)),
@@ -75,7 +81,10 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let ending = stream.ending();
     for call in order.rest() {
-        print(&call, &stream, &mut tree, arguments.json)?;
+        print(&call, &stream, &mut tree, &mut findings, arguments.json)?;
+    }
+    for (session, text) in findings.rest() {
+        output::show(&tree.beside(session, stream.session(session), &text))?;
     }
     if let Some(damage) = damage {
         return Err(damage);
@@ -88,15 +97,26 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
         let keys: Vec<String> = lock.contracts.keys().map(|key| escape_line(key, 80)).collect();
         output::talk(&format!("contract: {} (`mcproof trace export FILE --lock` writes it)\n", keys.join(", ")));
     }
+    if !attached.is_empty() && !arguments.json && arguments.filter.is_none() {
+        output::talk(&format!("attachments: {}\n", attached.join(", ")));
+    }
     Ok(Exit::Passed)
 }
 
-fn print(call: &Call, stream: &CallStream, tree: &mut Tree<'_>, as_json: bool) -> Result<(), Failure> {
+fn print(call: &Call, stream: &CallStream, tree: &mut Tree<'_>, findings: &mut Findings, as_json: bool) -> Result<(), Failure> {
     if as_json {
         let text = serde_json::to_string(call).expect("a call has text keys only");
         return output::json(&format!("{text}\n"));
     }
-    output::show(&tree.line(call, stream.session(call.session)))
+    let session = stream.session(call.session);
+    for text in findings.before(call) {
+        output::show(&tree.beside(call.session, session, &text))?;
+    }
+    output::show(&tree.line(call, session))?;
+    for text in findings.after(call) {
+        output::show(&tree.beside(call.session, session, &text))?;
+    }
+    Ok(())
 }
 
 fn frames(path: &Path) -> Result<Exit, Failure> {
