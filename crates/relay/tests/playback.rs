@@ -248,6 +248,50 @@ async fn a_strict_mock_misses_a_response_that_was_not_recorded() {
     assert_eq!(talk.end().await, 1);
 }
 
+/// Sessions of three clients: one that accepts, one that declines, and one that is not asked.
+fn answers_of_three() -> [Transcript; 3] {
+    let with_end = |mut lines: Vec<(char, Value)>, end: &str| {
+        lines.extend([('>', call(2, "b")), ('<', said(2, end))]);
+        transcript(&lines)
+    };
+    let mut declined = asking();
+    let place = declined.iter().position(|(_, message)| message["result"]["action"] == "accept").unwrap();
+    declined[place].1 = json!({ "jsonrpc": "2.0", "id": "q", "result": { "action": "decline" } });
+    declined[place + 1].1 = said(1, "hello nobody");
+    let mut unasked = handshake();
+    unasked.extend([('>', call(1, "a")), ('<', said(1, "hello"))]);
+    [with_end(asking(), "bye Ada"), with_end(declined, "bye nobody"), with_end(unasked, "bye")]
+}
+
+#[tokio::test]
+async fn a_client_that_responds_as_in_another_session_goes_on_with_that_one() {
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tell = {
+        let told = Arc::clone(&told);
+        move |event| told.lock().unwrap().push(event)
+    };
+    let mut talk = Talk::told(&answers_of_three(), Repetition::LastAnswer, MockOptions::default(), tell);
+    talk.shake_hands().await;
+    talk.send(&call(1, "a")).await;
+    let question = talk.next().await;
+    let response = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } });
+    assert_eq!(talk.ask(&response).await, said(1, "hello nobody"));
+    assert_eq!(talk.ask(&call(2, "b")).await, said(2, "bye nobody"));
+    assert_eq!(talk.end().await, 0);
+    assert_eq!(*told.lock().unwrap(), Vec::new());
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_be_asked_plays_a_session_in_which_nothing_was() {
+    let mut talk = Talk::with(&answers_of_three(), Repetition::LastAnswer, MockOptions::default());
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+    let hello = talk.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })).await;
+    assert_eq!(hello["result"]["serverInfo"]["name"], "s");
+    assert_eq!(talk.ask(&call(1, "a")).await, said(1, "hello"));
+    assert_eq!(talk.ask(&call(2, "b")).await, said(2, "bye"));
+    assert_eq!(talk.end().await, 0);
+}
+
 #[tokio::test]
 async fn a_question_of_the_legacy_era_is_input_that_a_modern_request_requires() {
     let options = MockOptions { eras: vec![Era::Modern], ..MockOptions::default() };

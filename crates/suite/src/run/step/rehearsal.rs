@@ -37,6 +37,8 @@ pub struct MadeExchange {
     pub events: Vec<MadeEvent>,
     /// The result, or the `error` of a JSON-RPC error; nothing if no response comes.
     pub response: Option<Result<Value, Value>>,
+    /// The server was started anew before it.
+    begins_anew: bool,
     place: Place,
     /// What the step does.
     title: String,
@@ -63,6 +65,22 @@ pub struct MadeSession {
     /// What the client declares.
     pub capabilities: Map<String, Value>,
     pub exchanges: Vec<MadeExchange>,
+}
+
+impl MadeSession {
+    /// What each process of the server gets of it, of which each begins without a memory.
+    fn parts(self) -> Vec<Self> {
+        let mut parts = vec![Self { capabilities: self.capabilities, exchanges: Vec::new() }];
+        for exchange in self.exchanges {
+            if exchange.begins_anew {
+                parts.push(Self { capabilities: parts[0].capabilities.clone(), exchanges: Vec::new() });
+            }
+            if let Some(last) = parts.last_mut() {
+                last.exchanges.push(exchange);
+            }
+        }
+        parts
+    }
 }
 
 impl MadeExchange {
@@ -127,16 +145,19 @@ pub fn rehearse(suite: &Suite) -> Rehearsal {
                 of_all.exchanges.extend(made.exchanges);
             }
             Isolation::Test => {
-                // A mock learns from the client, its requests and its responses which test it is in.
-                let alike = sessions.iter().filter(|known| known.capabilities == made.capabilities);
-                let begun = |first: &MadeExchange| alike.filter_map(|known| known.exchanges.first()).any(|known| first.contradicts(known));
-                let first = made.exchanges.first().filter(|first| begun(first));
-                making.unmade.extend(first.map(|first| UnmadeStep {
-                    place: first.place.clone(),
-                    title: first.title.clone(),
-                    why: "an earlier test begins with the same request, and expects another response".to_owned(),
-                }));
-                sessions.push(made);
+                for part in made.parts() {
+                    // A mock learns from the client, its requests and its responses which test it is in.
+                    let alike = sessions.iter().filter(|known| known.capabilities == part.capabilities);
+                    let begun =
+                        |first: &MadeExchange| alike.filter_map(|known| known.exchanges.first()).any(|known| first.contradicts(known));
+                    let first = part.exchanges.first().filter(|first| begun(first));
+                    making.unmade.extend(first.map(|first| UnmadeStep {
+                        place: first.place.clone(),
+                        title: first.title.clone(),
+                        why: "an earlier test begins with the same request, and expects another response".to_owned(),
+                    }));
+                    sessions.push(part);
+                }
             }
         }
     }
@@ -145,7 +166,7 @@ pub fn rehearse(suite: &Suite) -> Rehearsal {
         making.unmade.push(UnmadeStep { place: first.place.clone(), title: "answers".to_owned(), why });
     }
     making.steps(&suite.shared.teardown, &mut shared, &mut of_all.exchanges);
-    sessions.push(of_all);
+    sessions.extend(of_all.parts());
     sessions.retain(|session| !session.exchanges.is_empty());
     let lists = making.lists();
     for method in lists.keys().copied().chain(sessions.iter().flat_map(|session| &session.exchanges).map(|exchange| exchange.method)) {
@@ -187,6 +208,8 @@ struct Making<'a> {
     /// Faults are injected into all tests, and into the one at hand.
     is_disturbed: bool,
     has_faults: bool,
+    /// The server was started anew after the last request.
+    is_restarted: bool,
     /// Numbers the values that are made up to be saved.
     saved: u32,
     /// Numbers the tasks.
@@ -212,6 +235,7 @@ impl<'a> Making<'a> {
     /// A test begins, with the answers of its own.
     fn begin(&mut self, case: &Case, answers: Option<&Answers>) {
         self.subscribed.clear();
+        self.is_restarted &= case.isolation == Isolation::File;
         self.has_faults = self.is_disturbed || !case.faults.is_empty();
         self.asking = None;
         let Some(answers) = answers.filter(|answers| server_requests::are_any(answers)) else { return };
@@ -229,6 +253,11 @@ impl<'a> Making<'a> {
 
     fn steps(&mut self, steps: &'a [Step], scope: &mut Map<String, Value>, made: &mut Vec<MadeExchange>) {
         for step in steps.iter().flat_map(Step::leaves) {
+            if let Action::Restart = step.action {
+                self.is_restarted = true;
+                self.subscribed.clear();
+                continue;
+            }
             let runs = step.repeat.as_ref().map_or(1, |repeat| repeat.times.min(MOST_RUNS));
             // Runs at the same time have one list of notifications.
             let have_own = step.repeat.as_ref().is_some_and(|repeat| repeat.concurrency == 1);
@@ -242,7 +271,10 @@ impl<'a> Making<'a> {
                 let of_run = if step.repeat.is_some() { counted(scope, n) } else { scope.clone() };
                 let notified = step.expect.notifications.as_ref().filter(|_| n == 1 || have_own);
                 match self.exchanges(step, &of_run, notified) {
-                    Ok(Some((exchanges, saved))) => {
+                    Ok(Some((mut exchanges, saved))) => {
+                        if let Some(first) = exchanges.first_mut() {
+                            first.begins_anew = std::mem::take(&mut self.is_restarted);
+                        }
                         made.extend(exchanges);
                         scope.extend(saved);
                     }
@@ -314,7 +346,7 @@ impl<'a> Making<'a> {
             }
             Action::Ping => return self.is_empty_result(step, scope).map(|()| None),
             Action::CloseStdin | Action::Signal(_) => return ends_as_expected(step, scope).map(|()| None),
-            Action::Restart | Action::Run(_) => return Ok(None),
+            Action::Run(_) => return Ok(None),
             _ => {
                 return Err(
                     "a mock serves only calls, reads, prompts, completions, lists, subscriptions and the handshake of a suite".to_owned()
@@ -333,7 +365,7 @@ impl<'a> Making<'a> {
             (_, Some(ExpectedFailure::NoAnswer(_))) if self.has_faults => {
                 let response = Some(Ok(result_of(&asked, None)));
                 return Ok(Some((
-                    vec![MadeExchange { method: asked.method, params: asked.params, events, response, place, title }],
+                    vec![MadeExchange { method: asked.method, params: asked.params, events, response, begins_anew: false, place, title }],
                     Map::new(),
                 )));
             }
@@ -346,7 +378,7 @@ impl<'a> Making<'a> {
         if silent {
             self.learn_name(&asked);
             return Ok(Some((
-                vec![MadeExchange { method: asked.method, params: asked.params, events, response: None, place, title }],
+                vec![MadeExchange { method: asked.method, params: asked.params, events, response: None, begins_anew: false, place, title }],
                 Map::new(),
             )));
         }
@@ -370,6 +402,7 @@ impl<'a> Making<'a> {
                         params,
                         events: Vec::new(),
                         response: Some(response),
+                        begins_anew: false,
                         place: place.clone(),
                         title: title.clone(),
                     };

@@ -139,6 +139,16 @@ fn tests_are_told_apart_by_what_the_client_responds() {
 }
 
 #[test]
+fn a_server_that_is_started_anew_begins_another_session() {
+    let made = of_steps(&["{ call: a, expect: one }", "{ call: b }", "restart", "{ call: b }", "{ call: a, expect: two }"]);
+    let lengths: Vec<usize> = made.sessions.iter().map(|session| session.exchanges.len()).collect();
+    assert_eq!((lengths, unmade(&made)), (vec![2, 2], Vec::new()));
+    // The new process knows nothing of the old one.
+    let made = of_steps(&["{ call: a, expect: one }", "restart", "{ call: a, expect: two }"]);
+    assert_eq!(unmade(&made).len(), 1);
+}
+
+#[test]
 fn a_call_as_a_task_becomes_one_in_the_era_of_the_suite() {
     let of_era = |era: &str| {
         rehearsed(&format!(
