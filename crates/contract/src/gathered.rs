@@ -118,7 +118,7 @@ impl GatheredContracts {
             _ => false,
         };
         let Some(known) = self.sessions.get_mut(&session) else { return };
-        for (place, _) in lists().iter().enumerate().filter(|(_, (list, _))| is_named(list)) {
+        for (place, _) in lists().iter().enumerate().filter(|(_, (list, ..))| is_named(list)) {
             known.legacy.lists[place].is_outdated = true;
             known.modern.lists[place].is_outdated = true;
         }

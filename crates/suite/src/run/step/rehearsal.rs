@@ -229,7 +229,7 @@ impl<'a> Making<'a> {
         let name = file.split('.').next().unwrap_or_default().to_owned();
         let offered = server.and_then(|server| server.protocol_version.clone()).filter(|version| Era::of(version) == Some(Era::Legacy));
         let is_disturbed = server.is_some_and(|server| server.bindings.iter().any(|binding| !binding.reach.faults.is_empty()));
-        Self { named, is_disturbed, about: About { name, offered, ..About::default() }, ..Self::default() }
+        Self { named, is_disturbed, about: About::new(name, offered), ..Self::default() }
     }
 
     /// A test begins, with the answers of its own.

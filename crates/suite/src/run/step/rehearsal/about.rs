@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     /// The server's name, if none is described.
-    pub(super) name: String,
+    name: String,
     /// As a result of `initialize`, what steps describe.
     described: Map<String, Value>,
     /// Because of what else the steps do.
     pub(super) needed: Value,
     /// The revision of the legacy era that the client of the suite offers, and that it expects.
-    pub(super) offered: Option<String>,
+    offered: Option<String>,
     pub(super) version: Option<String>,
 }
 
@@ -29,6 +29,11 @@ pub(super) enum View {
 }
 
 impl About {
+    /// Before anything is learnt: a name, and the revision that the client offers.
+    pub(super) fn new(name: String, offered: Option<String>) -> Self {
+        Self { name, offered, ..Self::default() }
+    }
+
     /// Takes in what a step describes, in either form. Gives the era that it asks for, if it does.
     pub(super) fn learn(&mut self, described: &Value) -> Option<Era> {
         for name in ["serverInfo", "capabilities", "instructions"] {
