@@ -34,8 +34,8 @@ fn one_of(mut group: Vec<Finding>) -> Finding {
     if others.is_empty() {
         return first;
     }
-    let (text, more) = counted(&first.message);
-    let count: usize = more + others.iter().map(|other| 1 + counted(&other.message).1).sum::<usize>();
+    let (text, more) = number_told(&first.message);
+    let count: usize = more + others.iter().map(|other| 1 + number_told(&other.message).1).sum::<usize>();
     let named: BTreeSet<&str> = methods(&first.message).collect();
     let mut new: Vec<&str> = Vec::new();
     for method in others.iter().flat_map(|other| methods(&other.message)) {
@@ -55,7 +55,7 @@ fn one_of(mut group: Vec<Finding>) -> Finding {
 }
 
 /// A message without its count of others, and the count.
-fn counted(message: &str) -> (&str, usize) {
+fn number_told(message: &str) -> (&str, usize) {
     const COUNTS: [(&str, &str, usize); 3] = [(", and ", MORE, 0), (" (and ", " more)", 0), (", the first of ", "", 1)];
     let parsed = COUNTS.iter().find_map(|(before, after, itself)| {
         let (text, count) = message.strip_suffix(after)?.rsplit_once(before)?;
@@ -88,7 +88,7 @@ fn is_method(name: &str) -> bool {
 
 /// The message with a `*` in place of methods, values in double quotes, numbers and the members of `capabilities`.
 fn kind(message: &str) -> String {
-    let (text, _) = counted(message);
+    let (text, _) = number_told(message);
     // A sample at the end: what a line, a body or an event begins with.
     let sampled = text
         .strip_suffix('`')
