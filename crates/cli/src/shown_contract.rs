@@ -35,7 +35,7 @@ impl ShownContract {
     pub(crate) fn call(&mut self, call: &Call) {
         match (call.direction, call.kind, call.status) {
             (Direction::FromServer, CallKind::Notification, _) => self.gathered.notified(call.session.0, &call.method),
-            (Direction::FromServer, ..) | (_, _, CallStatus::Pending | CallStatus::InputRequired) => {}
+            (Direction::FromServer | Direction::Local, ..) | (_, _, CallStatus::Pending | CallStatus::InputRequired) => {}
             (Direction::ToServer, ..) => {
                 let response = call.response.as_ref().map(Raw::as_bytes).unwrap_or_default();
                 self.gathered.add(call.session.0, &call.method, call.request.as_bytes(), response);

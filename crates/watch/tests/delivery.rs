@@ -1141,7 +1141,7 @@ async fn whom_a_server_refuses_for_a_moment_gets_the_mail_later_and_nobody_gets_
     let sent = world.until(BEGIN + seconds(10)).await;
     assert!(matches!(sent.as_slice(), [Sent { kind: Kind::Trigger, outcome: Ok(_), .. }]), "{sent:?}");
     assert_eq!(world.open().await, 0);
-    let recipients = |heard: &receiver::Heard| -> Vec<String> {
+    let recipients = |heard: &Heard| -> Vec<String> {
         let of_mail = heard.headers.iter().filter(|(name, _)| name == "rcpt");
         of_mail.map(|(_, line)| line.trim_start_matches("RCPT TO:<").trim_end_matches("@example.com>").to_owned()).collect()
     };
