@@ -469,7 +469,7 @@ mod tests {
     #[test]
     fn ids_are_weak_if_they_are_short_or_hardly_differ() {
         let check = |ids: &[&str], expected: Option<&str>| assert_eq!(weakness(ids).as_deref(), expected, "{ids:?}");
-        check(&["1", "2"], Some("have 1 characters"));
+        check(&["1", "2"], Some("have 1 character"));
         check(&["session-000000000041", "session-000000000042"], Some("differ in 1 of 20 characters"));
         check(&["session-0000000009", "session-00000000010"], Some("differ in 2 of 18 characters"));
         // Version 1: all but the time is the same.
