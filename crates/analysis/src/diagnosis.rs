@@ -111,7 +111,7 @@ impl Audience {
     /// The hint that sets an environment variable of the server.
     fn variable(self, name: &str) -> Option<String> {
         self.hint(
-            &format!("set `{name}` in `env` of the server"),
+            &format!("set `{name}` in `env` of the server, or for a command after `--` with -e {name}=…"),
             &format!("set `{name}` in `env` of `target`"),
             &format!("set it: -e {name}=…"),
         )

@@ -16,7 +16,7 @@ use mcproof_suite::judge::has_long_integer;
 use mcproof_suite::plan::{Binding, Inherited, Launch, Reach, Server, Suite};
 use mcproof_suite::restriction::Restriction;
 use mcproof_suite::run::Pick;
-use mcproof_suite::{self as suite, Environment};
+use mcproof_suite::{self as suite, Environment, Kept};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -42,13 +42,13 @@ pub(crate) struct SuiteArgs {
     /// Send this HTTP header to --url; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Target")]
     headers: Vec<String>,
-    /// Set an environment variable for the command after `--`; may be repeated
+    /// Set an environment variable for the command after `--`, besides `env` of the suite's server; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", help_heading = "Target")]
     env: Vec<String>,
-    /// Start the command after `--` in this directory
+    /// Start the command after `--` in this directory, not in `cwd` of the suite's server
     #[arg(long, value_name = "DIR", help_heading = "Target")]
     cwd: Option<PathBuf>,
-    /// Command that starts the server to test instead of the suite's
+    /// Command that starts the server to test instead of the suite's, with its `env` and `cwd`
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     command: Vec<String>,
     #[command(flatten)]
@@ -125,6 +125,7 @@ impl SuiteArgs {
             overrides: self.overrides()?,
             profile: self.profile.clone(),
             server,
+            kept: if self.cwd.is_some() { Kept::Variables } else { Kept::VariablesAndFolder },
             tls: tls.clone(),
             restriction: self.restriction()?,
         };

@@ -117,6 +117,31 @@ fn a_selection_takes_what_it_names() {
 }
 
 #[test]
+fn a_command_that_replaces_the_suites_own_has_its_variables_and_folder() {
+    let world = World::new(
+        "server: { stdio: { command: x, env: { STORE: \"${tmp}/store\", SET: suite }, cwd: sub } }\ntests: [{ name: a, steps: [ping] }]\n",
+    );
+    std::fs::create_dir(world.path("sub")).unwrap();
+    let script = "echo \"store=$STORE set=$SET folder=$(basename $PWD)\" >&2; exit 3";
+    let ran = world.run(&["test", "-e", "SET=typed", "--", "sh", "-c", script]);
+    let told = ran.stdout.lines().find(|line| line.trim_start().starts_with("stderr")).unwrap_or(&ran.stdout).to_owned();
+    assert!(told.contains("/store set=typed folder=sub") && !told.contains("store=/store"), "{told}");
+    let ran = world.run(&["test", "--cwd", ".", "--", "sh", "-c", script]);
+    assert!(!ran.stdout.contains("folder=sub"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("/store set=suite folder="), "{}", ran.stdout);
+}
+
+#[test]
+fn nothing_after_the_two_dashes_is_refused() {
+    let world = World::new(SUITE);
+    for arguments in [&["test", "--"][..], &["plan", ".", "--"], &["tools", "--"], &["check", "--"], &["lock", "--"], &["init", "--"]] {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains("nothing follows `--`"), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_variable_that_no_suite_has_is_told() {
     let world = World::new("server: { stdio: mcproof demo shop }\nvars: { least: 1 }\ntests: [{ name: '${least}', steps: [tools] }]\n");
     let ran = world.run(&["plan", "--var", "leest:=2"]);

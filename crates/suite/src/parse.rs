@@ -8,6 +8,7 @@ use super::document::{self, Kind, Node};
 use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::file_kind::{FileKind, other_kind};
 use super::format::{Fault, Key, Object, Presence, Shape};
+use super::given_server::in_place_of;
 use super::include::read_tree;
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
 use super::plan::{
@@ -504,6 +505,7 @@ fn last_line(source: &Source, span: Span, starts: &[Span]) -> u32 {
 
 /// `None` if the servers could not be read; then it is already said why.
 fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Option<BTreeMap<String, Server>> {
+    let environment = reader.environment;
     if let (Some(_), Some((_, key))) = (&draft.server, &draft.servers) {
         reader.error("conflicting-keys", "a suite has `server` or `servers`, not both", *key);
         return None;
@@ -514,8 +516,8 @@ fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Opt
             reader.error("several-servers", message, *key);
             return None;
         }
-        if let (Some(given), [entry]) = (&reader.environment.server, entries.as_slice()) {
-            return Some(BTreeMap::from([(entry.key.text.clone(), given.clone())]));
+        if let (Some(given), [entry]) = (&environment.server, entries.as_slice()) {
+            return in_place_of(reader, Some(&entry.value), given).map(|server| BTreeMap::from([(entry.key.text.clone(), server)]));
         }
         if entries.is_empty() {
             reader.error("missing-server", "`servers` names none", *key);
@@ -539,8 +541,9 @@ fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Opt
         reader.wrong_type(&Shape::Objects(&SERVER).expected(), node);
         return None;
     }
-    if let Some(given) = &reader.environment.server {
-        return Some(BTreeMap::from([(given.name.clone(), given.clone())]));
+    if let Some(given) = &environment.server {
+        let own = draft.server.as_ref().map(|(own, _)| own);
+        return in_place_of(reader, own, given).map(|server| BTreeMap::from([(server.name.clone(), server)]));
     }
     let Some((node, key)) = &draft.server else {
         if matches!(&tree.kind, Kind::Map(entries) if entries.iter().all(|entry| SUITE.keys.iter().any(|key| key.name == entry.key.text))) {
