@@ -16,7 +16,7 @@ use mcproof_suite::judge::has_long_integer;
 use mcproof_suite::plan::{Binding, Inherited, Launch, Reach, Server, Suite};
 use mcproof_suite::restriction::Restriction;
 use mcproof_suite::run::Pick;
-use mcproof_suite::{self as suite, Environment, Kept};
+use mcproof_suite::{self as suite, Discovered, Environment, Kept, NOT_SEARCHED};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SuiteArgs {
-    /// Suite files, or directories to search for `*.mcproof.yaml` and `mcproof.yaml`; FILE::NAME or FILE:LINE selects one test
+    /// Suite files, or directories to search for `*.mcproof.yaml` and `mcproof.yaml`, whether git ignores them or not; FILE::NAME or FILE:LINE selects one test
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
     /// Run only on these transports; separate with commas, or repeat
@@ -67,6 +67,9 @@ type Picks = BTreeMap<String, Vec<Pick>>;
 struct Found {
     files: Vec<PathBuf>,
     picks: Picks,
+    /// Suites in folders that are not searched.
+    left_out: Vec<PathBuf>,
+    unreadable: Vec<PathBuf>,
 }
 
 fn parse_transport(text: &str) -> Result<Transport, String> {
@@ -119,7 +122,13 @@ impl SuiteArgs {
 
     /// The same, without telling mistakes.
     pub(crate) fn read(&self, server: Option<Server>, tls: &Tls) -> Result<Read, Failure> {
-        let Found { files, picks } = self.discover()?;
+        let Found { files, picks, left_out, unreadable } = self.discover()?;
+        for folder in unreadable {
+            output::talk(&format!("warning: `{}` may not be read, and is not searched for suites\n", folder.display()));
+        }
+        if let Some(told) = told_of(&left_out) {
+            output::talk(&format!("warning: {told}; name it to run it: folders that are not searched are {NOT_SEARCHED}\n"));
+        }
         let environment = Environment {
             variables: settings::variables(),
             overrides: self.overrides()?,
@@ -171,7 +180,7 @@ impl SuiteArgs {
         let named = self.paths.iter().map(|path| name_of_test(path));
         let (picked, whole): (Vec<_>, Vec<_>) = named.partition(|(_, pick)| pick.is_some());
         let find = |paths: Vec<PathBuf>| suite::discover(&paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic));
-        let whole = find(whole.into_iter().map(|(path, _)| path).collect())?;
+        let Discovered { suites: whole, mut left_out, unreadable } = find(whole.into_iter().map(|(path, _)| path).collect())?;
         let mut picks = Picks::new();
         // A file may be spelled in several ways: one of them names it.
         let mut known: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
@@ -191,10 +200,15 @@ impl SuiteArgs {
         if files.is_empty() {
             let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
             let message = format!("no suites found in {}", paths.join(", "));
-            let diagnostic = Diagnostic::error("no-suite", message).hint("suite files are named `*.mcproof.yaml` or `mcproof.yaml`");
+            let hint = match told_of(&left_out) {
+                Some(told) => format!("{told}; name it: folders that are not searched are {NOT_SEARCHED}"),
+                None => "suite files are named `*.mcproof.yaml` or `mcproof.yaml` (or `.yml`)".to_owned(),
+            };
+            let diagnostic = Diagnostic::error("no-suite", message).hint(hint);
             return Err(Failure::new(Exit::NothingSelected, diagnostic));
         }
-        Ok(Found { files: files.into_iter().collect(), picks })
+        left_out.retain(|path| !known.contains_key(&identity(path)));
+        Ok(Found { files: files.into_iter().collect(), picks, left_out, unreadable })
     }
 
     /// The suite files that were named, or found.
@@ -289,6 +303,15 @@ fn read(file: &Path, environment: &Environment) -> Result<String, Vec<Diagnostic
     }
     let bytes = read_file(file, MOST_BYTES).map_err(|reason| problem("cannot-read", format!("`{named}` {reason}")))?;
     String::from_utf8(bytes).map_err(|_| problem("not-text", format!("`{named}` is not UTF-8 text")))
+}
+
+/// What is said of suites that are left out.
+fn told_of(left_out: &[PathBuf]) -> Option<String> {
+    let first = left_out.first()?.display();
+    Some(match left_out.len() - 1 {
+        0 => format!("the suite `{first}` is left out"),
+        others => format!("the suite `{first}` and {} are left out", counted(others, "other")),
+    })
 }
 
 /// The same for all spellings of a path.

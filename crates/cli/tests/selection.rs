@@ -142,6 +142,29 @@ fn nothing_after_the_two_dashes_is_refused() {
 }
 
 #[test]
+fn suites_run_whatever_git_ignores_and_others_are_named() {
+    let world = World::new("server: { stdio: mcproof demo shop }\ntests: [{ name: here, steps: [tools] }]\n");
+    let text = std::fs::read_to_string(world.path("s.mcproof.yaml")).unwrap();
+    for folder in ["build", "node_modules", ".hidden"] {
+        std::fs::create_dir(world.path(folder)).unwrap();
+        std::fs::write(world.path(folder).join("x.mcproof.yaml"), text.replace("here", folder)).unwrap();
+    }
+    std::fs::write(world.path(".gitignore"), "build/\n").unwrap();
+    assert_eq!(world.planned(&[]), ["build [stdio]", "here [stdio]"]);
+    let ran = world.run(&["test"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(ran.stderr.contains("warning: the suite `./.hidden/x.mcproof.yaml` is left out; name it to run it"), "{}", ran.stderr);
+    assert_eq!(world.planned(&["node_modules"]), ["node_modules [stdio]"]);
+    let ran = world.run(&["plan", ".", ".hidden/x.mcproof.yaml"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    std::fs::remove_file(world.path("s.mcproof.yaml")).unwrap();
+    std::fs::remove_dir_all(world.path("build")).unwrap();
+    let ran = world.run(&["test"]);
+    assert_eq!(ran.code, Some(4));
+    assert!(ran.stderr.contains("no suites found in .") && ran.stderr.contains("`./.hidden/x.mcproof.yaml`"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_variable_that_no_suite_has_is_told() {
     let world = World::new("server: { stdio: mcproof demo shop }\nvars: { least: 1 }\ntests: [{ name: '${least}', steps: [tools] }]\n");
     let ran = world.run(&["plan", "--var", "leest:=2"]);

@@ -39,7 +39,7 @@ pub mod test;
 #[cfg(test)]
 mod tests;
 
-pub use discover::discover;
+pub use discover::{Discovered, NOT_SEARCHED, discover};
 pub use duration::{BadDuration, parse_duration};
 pub use given_server::Kept;
 use mcproof_client::redaction::Redactor;
