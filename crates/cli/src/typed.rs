@@ -16,6 +16,7 @@ const LEFT_OUT: &[&str] = &[
     "trace",
     "update_baseline",
     "fail_fast",
+    "fail_on_flaky",
     "filters",
     "jobs",
     "json",

@@ -58,7 +58,7 @@ impl World {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-        mcproof.current_dir(self.folder.path()).env("XDG_STATE_HOME", self.path(".state")).args(arguments);
+        mcproof.current_dir(self.folder.path()).env("XDG_STATE_HOME", self.path(".state")).env_remove("CI").args(arguments);
         mcproof
     }
 
@@ -162,6 +162,25 @@ fn suites_run_whatever_git_ignores_and_others_are_named() {
     let ran = world.run(&["test"]);
     assert_eq!(ran.code, Some(4));
     assert!(ran.stderr.contains("no suites found in .") && ran.stderr.contains("`./.hidden/x.mcproof.yaml`"), "{}", ran.stderr);
+}
+
+#[test]
+fn only_is_refused_where_nobody_works_on_a_test() {
+    let world = World::new(
+        "server: { stdio: mcproof demo shop }\ntests:\n  - { name: a, only: true, steps: [tools] }\n  - { name: b, steps: [tools] }\n",
+    );
+    let run = |arguments: &[&str]| {
+        let output = world.command(arguments).env("CI", "true").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for verb in ["test", "plan"] {
+        let (code, told) = run(&[verb]);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains("only 1 of 2 tests of this suite are run, but `CI` is set") && told.contains("--allow-only"), "{told}");
+        assert!(told.contains("s.mcproof.yaml:3:"), "{told}");
+        assert_eq!(run(&[verb, "--allow-only"]).0, Some(0));
+    }
+    assert_eq!(world.run(&["test"]).code, Some(0));
 }
 
 #[test]

@@ -57,6 +57,9 @@ pub(crate) use step::{COUNTER, NO_EXPECTATION};
 pub use template::{MissingVariable, interpolate, interpolate_text};
 pub(crate) use test::TMP;
 
+/// The code of the notice that tests with `only` leave out the others.
+pub const ONLY: &str = "only";
+
 /// What a suite takes from outside.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {

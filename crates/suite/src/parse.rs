@@ -1,6 +1,6 @@
 //! Reads a whole suite from its tree. All mistakes are collected; a suite comes out only when there are none.
 
-use super::Environment;
+use super::{Environment, ONLY};
 use super::answers::ANSWERS;
 use super::audit::{AUDIT, read_audit};
 use super::auth::literal_secrets;
@@ -461,7 +461,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     if let Some(key) = only {
         let chosen = all.iter().filter(|(_, is_chosen)| *is_chosen).count();
         let message = format!("only {chosen} of {} tests of this suite are run", all.len());
-        let notice = Diagnostic::warning("only", message).at(reader.place(key));
+        let notice = Diagnostic::warning(ONLY, message).at(reader.place(key));
         notices.push(notice.hint("take `only` out when you are done"));
     }
     let (mut cases, mut left_out) = (Vec::new(), Vec::new());
