@@ -16,6 +16,7 @@ mod faults;
 mod habits;
 mod json_mistake;
 mod last_run;
+mod malformed;
 mod network;
 mod numbers;
 mod oddities;

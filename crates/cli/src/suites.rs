@@ -3,8 +3,9 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json_mistake::json_mistake;
+use crate::malformed;
 use crate::restriction::RestrictionArgs;
-use crate::target::parse_url_template;
+use crate::target::{parse_header, parse_url_template, parse_variable};
 use crate::traffic::unknown_rules;
 use crate::{output, settings};
 use mcproof_client::{Destinations, ListedHost, Tls, given_secrets};
@@ -226,7 +227,7 @@ impl SuiteArgs {
     }
 
     fn overrides(&self) -> Result<Map<String, Value>, Failure> {
-        let wrong = |text: &str, why: &str| Failure::bad_input("bad-variable", format!("--var {text}: {why}"));
+        let wrong = |text: &str, why: &str| Failure::bad_input("bad-variable", format!("--var {}: {why}", malformed::shown(text)));
         let mut map = Map::new();
         for text in &self.variables {
             let (name, value) = text.split_once('=').ok_or_else(|| wrong(text, "expected NAME=TEXT or NAME:=JSON"))?;
@@ -258,7 +259,10 @@ impl SuiteArgs {
         let Self { url, headers, env, cwd, command, .. } = self;
         if url.is_none() && command.is_empty() {
             return match (headers.is_empty(), env.is_empty() && cwd.is_none()) {
-                (false, _) => Err(Failure::bad_input("bad-flag", "--header requires --url")),
+                (false, _) => {
+                    let failure = Failure::bad_input("bad-flag", "--header requires --url");
+                    Err(failure.hint("for the server of a suite, write `headers:` beside its `url`"))
+                }
                 (_, false) => Err(Failure::bad_input("bad-flag", "-e and --cwd require a command after `--`")),
                 _ => Ok(None),
             };
@@ -266,15 +270,12 @@ impl SuiteArgs {
         let text = url.iter().chain(command).cloned().collect::<Vec<_>>().join(" ");
         let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX).max(1);
         let place = Place { file: "command line".into(), line: 1, column: 1, length, text };
-        let pair = |text: &String, separator: char, flag: &str| {
-            let (name, value) = text
-                .split_once(separator)
-                .ok_or_else(|| Failure::bad_input("bad-flag", format!("{flag} {text}: expected a name, `{separator}` and a value")))?;
-            Ok((name.trim().to_owned(), value.trim_start().to_owned()))
+        let pair = |flag: &str, text: &str, read: fn(&str) -> Result<(String, String), String>| {
+            read(text).map_err(|why| Failure::bad_input("bad-flag", format!("{flag} {}: {why}", malformed::shown(text))))
         };
         let launch = (!command.is_empty())
             .then(|| {
-                let env = env.iter().map(|text| pair(text, '=', "-e")).collect::<Result<_, Failure>>()?;
+                let env = env.iter().map(|text| pair("-e", text, parse_variable)).collect::<Result<_, Failure>>()?;
                 // A folder that was asked for is another thing than the one that happens to be here: hosts keep the former only.
                 let asked = cwd.as_ref().and_then(|folder| folder.to_str()).filter(|folder| !folder.contains("${")).map(str::to_owned);
                 let folder = if asked.is_some() { None } else { cwd.clone() }.unwrap_or_else(settings::current_folder);
@@ -287,7 +288,7 @@ impl SuiteArgs {
             (Some(_), [Transport::Sse]) => Transport::Sse,
             (Some(_), _) => Transport::Http,
         };
-        let headers = headers.iter().map(|text| pair(text, ':', "--header")).collect::<Result<_, Failure>>()?;
+        let headers = headers.iter().map(|text| pair("--header", text, parse_header)).collect::<Result<_, Failure>>()?;
         let binding =
             Binding { transport, place: place.clone(), launch, url: url.clone(), headers, port_from: None, reach: Reach::default() };
         let (era, protocol_version) = (EraChoice::Auto, None);

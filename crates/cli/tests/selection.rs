@@ -184,6 +184,26 @@ fn only_is_refused_where_nobody_works_on_a_test() {
 }
 
 #[test]
+fn what_is_malformed_is_not_shown_as_it_may_be_a_secret() {
+    let world = World::new(SUITE);
+    let check = |arguments: &[&str], said: &str| {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?}");
+        assert!(!ran.stderr.contains("s3cret") && ran.stderr.contains(said), "{}", ran.stderr);
+    };
+    check(&["tools", "http://h", "--header", "Authorization=Bearer s3cret"], "'Authorization=…' for '--header <NAME: VALUE>': expected 'Authorization: VALUE'");
+    check(&["tools", "http://h", "--header", "s3cret"], "expected 'NAME: VALUE'");
+    check(&["tools", "http://h", "--header", "Authorization:", "Bearer", "s3cret"], "--header 'Authorization: VALUE'");
+    check(&["tools", "-e", "API_KEY s3cret", "--", "true"], "expected 'API_KEY=VALUE'");
+    check(&["test", "--url", "http://h", "--header", "Authorization=s3cret"], "expected 'Authorization: VALUE'");
+    check(&["test", "-e", "API_KEY s3cret", "--", "true"], "expected 'API_KEY=VALUE'");
+    check(&["test", "--var", "password s3cret"], "--var password …: expected NAME=TEXT");
+    check(&["test", "--url", "htp://ann:s3cret@h"], "htp://[redacted]@h");
+    check(&["tools", "http://ann:s3cret@"], "[redacted]@");
+    check(&["tools", "http://h", "--bearer", "env:"], "--bearer: nothing follows the colon");
+}
+
+#[test]
 fn a_variable_that_no_suite_has_is_told() {
     let world = World::new("server: { stdio: mcproof demo shop }\nvars: { least: 1 }\ntests: [{ name: '${least}', steps: [tools] }]\n");
     let ran = world.run(&["plan", "--var", "leest:=2"]);
