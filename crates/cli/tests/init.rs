@@ -297,6 +297,45 @@ fn the_forms_install_what_the_project_names() {
 }
 
 #[test]
+fn in_a_subfolder_the_forms_are_in_the_root_of_the_repository() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("packages/My server");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir(root.path().join(".git")).unwrap();
+    std::fs::write(root.path().join(".git/HEAD"), "ref: refs/heads/trunk\n").unwrap();
+    std::fs::write(folder.join("requirements.txt"), "mcp\n").unwrap();
+    let output = init_many(&folder, 0, &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("the root of the repository, and run in packages/My server; "), "{}", said(&output));
+    assert!(!folder.join(".github").exists() && !folder.join(".gitlab").exists() && !folder.join(".pre-commit-config.yaml").exists());
+    let read = |file: &str| std::fs::read_to_string(root.path().join(file)).unwrap();
+    let workflow = read(".github/workflows/mcproof-packages-my-server.yml");
+    for part in [
+        "    branches: [trunk]\n",
+        "    defaults: { run: { working-directory: packages/My server } }\n",
+        "            packages/My server/mcproof.xml\n",
+        "          name: mcproof-packages-my-server\n",
+    ] {
+        assert!(workflow.contains(part), "{part:?} is not in\n{workflow}");
+    }
+    let job = read(".gitlab/mcproof-packages-my-server.yml");
+    for part in ["include: { local: .gitlab/mcproof-packages-my-server.yml }", "\nmcproof-packages-my-server:\n", "    - cd 'packages/My server'\n"] {
+        assert!(job.replace('"', "").contains(part), "{part:?} is not in\n{job}");
+    }
+    let hook = read(".pre-commit-config.yaml");
+    assert!(hook.replace('"', "").contains("entry: mcproof test 'packages/My server'\n"), "{hook}");
+    for form in [workflow, job, hook] {
+        assert!(!form.contains("__"), "{form}");
+        assert_eq!(Yaml::load_from_str(&form).unwrap().len(), 1, "{form}");
+    }
+    // Another package of the repository has jobs of its own, and adds its hook to those that are there.
+    let other = root.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    assert!(init_many(&other, 0, &[]).status.success());
+    assert!(root.path().join(".github/workflows/mcproof-other.yml").is_file() && other.join("mcproof.pre-commit.yaml").is_file());
+}
+
+#[test]
 fn a_server_that_is_not_there_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let output = mcproof(folder.path()).args(["init", "--", "mcproof-no-such-program"]).output().unwrap();

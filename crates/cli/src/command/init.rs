@@ -3,6 +3,7 @@
 mod files;
 mod go;
 mod install;
+mod repository;
 
 use crate::contracts::{self, CaptureExtent, ClientArgs, Contracts};
 use crate::conversation::{self, Watching};
@@ -16,6 +17,7 @@ use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::{output, printing, settings};
 use files::{Planned, Scaffold, Written};
 use install::Installation;
+use repository::Place;
 use mcproof_analysis::diagnosis::{evidence, of_list_failure};
 use mcproof_check::Permission;
 use mcproof_client::redaction::Redactor;
@@ -40,7 +42,7 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     target: Option<String>,
-    /// Directory to write to, usually the root of the repository
+    /// Directory to write to; what runs in CI goes to the root of its git repository, and runs in this directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Overwrite existing files
@@ -140,7 +142,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     };
     let verifies = locked.as_ref().is_some_and(|locked| locked.can_be_verified);
     planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "contract of the server".into() }));
-    let scaffold = Scaffold { suite: &suite_file, variables: &reaching.variables, verifies, installation: &installation };
+    let place = repository::find(&here.join(&arguments.dir));
+    let scaffold = Scaffold { suite: &suite_file, variables: &reaching.variables, verifies, installation: &installation, place: &place };
     planned.extend(files::scaffold(&arguments.dir, &scaffold));
     planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
     let written = files::write(&arguments.dir, &planned, arguments.force)?;
@@ -149,7 +152,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         let names = reaching.variables.join(", ");
         output::talk(&format!("set {names} before `mcproof test`: the values are not written to any file\n"));
     }
-    if let Some(note) = before_the_push(&written, &installation) {
+    if let Some(note) = before_the_push(&written, &installation, &place) {
         output::talk(&note);
     }
     let folder =
@@ -258,13 +261,16 @@ impl Arguments {
 }
 
 /// What the jobs need from the user; nothing if they were there already.
-fn before_the_push(written: &Written, installation: &Installation) -> Option<String> {
-    let forms = [files::ON_GITHUB, files::ON_GITLAB];
-    let new: Vec<&str> = forms.into_iter().filter(|form| written.paths.iter().any(|path| path == Path::new(form))).collect();
+fn before_the_push(written: &Written, installation: &Installation, place: &Place) -> Option<String> {
+    let forms = files::jobs(place);
+    let new: Vec<String> = forms.iter().filter(|form| written.paths.contains(form)).map(|form| form.display().to_string()).collect();
     if new.is_empty() {
         return None;
     }
     let mut text = String::from("for CI: ");
+    if let Some(root) = &place.root {
+        text += &format!("the jobs are in {}, the root of the repository, and run in {}; ", root.display(), place.within);
+    }
     if let Some(commands) = installation.shown() {
         text += &format!("the jobs install the server with {commands}; ");
     }
