@@ -336,6 +336,32 @@ fn in_a_subfolder_the_forms_are_in_the_root_of_the_repository() {
 }
 
 #[test]
+fn a_fault_of_the_server_is_accepted_in_the_suite_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+import sys, json
+print("Server ready", flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    results = {"tools/list": {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]}}
+    results["initialize"] = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    method, answer = message["method"], {"jsonrpc": "2.0", "id": message["id"]}
+    error = {"code": -32602 if method == "tools/call" else -32601, "message": "unknown"}
+    print(json.dumps({**answer, "result": results[method]} if method in results else {**answer, "error": error}), flush=True)
+"#;
+    std::fs::write(folder.path().join("s.py"), script).unwrap();
+    let output = mcproof(folder.path()).args(["init", "--", "python3", "s.py"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("which `allow_faults` accepts in the suite until it is mended: the server wrote a line"), "{}", said(&output));
+    let (_, text) = suite(folder.path());
+    assert!(text.contains("\n# review: tests would fail") && text.contains("`Server ready`\nallow_faults: true\n\ntests:\n"), "{text}");
+    let output = mcproof(folder.path()).arg("test").output().unwrap();
+    assert!(output.status.success() && said(&output).contains("warning"), "{}", said(&output));
+}
+
+#[test]
 fn a_server_that_is_not_there_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let output = mcproof(folder.path()).args(["init", "--", "mcproof-no-such-program"]).output().unwrap();

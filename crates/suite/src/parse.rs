@@ -20,7 +20,7 @@ use super::reader::Reader;
 use super::resilience::{BREAKER, BREAKER_DOC, RETRY, RETRY_DOC, read_breaker, read_retry};
 use super::retries::{RETRIES, read_retries};
 use super::server::{SERVER, read_server};
-use super::skip::{SKIP_RULES_DOC, read_skipped_rules};
+use super::skip::{ALLOW_FAULTS_DOC, SKIP_RULES_DOC, read_skipped_rules};
 use super::source::{Source, Span};
 use super::step::{REDACT_DOC, STEP, read_redactions};
 use super::test::{Defaults, TEST, read_isolation, read_list, read_steps, read_test};
@@ -135,6 +135,16 @@ pub static SUITE: Object<SuiteDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.skip_rules = read_skipped_rules(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "allow_faults",
+            doc: ALLOW_FAULTS_DOC,
+            shape: Shape::Flag,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.allows_faults = reader.flag(node)?;
                 Ok(())
             },
         },
@@ -353,6 +363,7 @@ pub struct SuiteDraft {
     output: OutputCheck,
     tags: Vec<String>,
     skip_rules: Vec<SkippedRule>,
+    allows_faults: bool,
     isolation: Isolation,
     retries: Retries,
     /// On the way to each of its servers.
@@ -428,6 +439,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         answers,
         tags: draft.tags,
         skip_rules: draft.skip_rules,
+        allows_faults: draft.allows_faults,
         isolation: draft.isolation,
         retries: draft.retries,
         retry: draft.retry,
