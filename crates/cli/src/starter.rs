@@ -112,7 +112,7 @@ pub(crate) fn accepting(text: &str, faults: &[String]) -> String {
     }
     let mut key = String::from("# review: tests would fail for what the server does here besides its responses. Take this out when it is mended:\n");
     for fault in faults {
-        let told: String = escape(fault).to_string().chars().take(LONGEST_FAULT).collect();
+        let told: String = escape(fault).chars().take(LONGEST_FAULT).collect();
         key += &format!("#   {told}\n");
     }
     text.replacen("\ntests:\n", &format!("{key}allow_faults: true\n\ntests:\n"), 1)

@@ -212,8 +212,8 @@ fn visit_twice(resolved: Resolved, interview: &Exploration, watching: Watching) 
     let exit = conversation::hold(&resolved, watching, async |session| {
         starter::interview_again(session, &mut interviewed, interview.timeout, &mut told(&mut status)).await;
         status.end();
-        let new = faults_of(session);
-        faults.extend(new.into_iter().filter(|fault| !faults.contains(fault)).collect::<Vec<_>>());
+        let new: Vec<String> = faults_of(session).into_iter().filter(|fault| !faults.contains(fault)).collect();
+        faults.extend(new);
         Ok(Exit::Passed)
     })?;
     Ok(if exit == Exit::Passed { Ok((resolved, interviewed, faults)) } else { Err(exit) })
@@ -237,9 +237,10 @@ fn faults_of(session: &Session) -> Vec<String> {
         sdks: Vec::new(),
         transcript,
     };
-    let traffic = Traffic { conversation, is_whole, is_over: false, since: FrameId(0), skipped: Vec::new(), told: BTreeSet::new() };
-    let broken = if is_whole { traffic::judge(&traffic) } else { Vec::new() };
     let kinds = Odd::of(session, Audience::Suite, Oddities::Warn).kinds;
+    let told: BTreeSet<String> = kinds.iter().map(|kind| kind.code.clone()).collect();
+    let traffic = Traffic { conversation, is_whole, is_over: false, since: FrameId(0), skipped: Vec::new(), told };
+    let broken = if is_whole { traffic::judge(&traffic) } else { Vec::new() };
     let all = kinds.into_iter().chain(broken.into_iter().map(|broken| broken.diagnostic));
     all.map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text)).message).collect()
 }
