@@ -55,15 +55,18 @@ impl Audience {
             let why = "the server does not accept this token: it may be expired, revoked, or made for another server";
             return Some(why.to_owned());
         }
-        self.without_credentials()
+        self.without_token(transcript)
     }
 
-    /// The hint for a server that has to be given credentials.
-    fn without_credentials(self) -> Option<String> {
+    /// The hint for a server that got no token. Some want a key in a header of their own.
+    fn without_token(self, transcript: &Transcript) -> Option<String> {
+        if let Some(name) = key_sent(transcript) {
+            return Some(format!("the server does not accept the header `{name}` that was sent: check its value, and its name"));
+        }
         self.hint(
-            "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
-            "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, and the token in `secrets`",
-            "send a token with --bearer env:NAME, request one with --auth client-credentials, or sign in on a terminal",
+            "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`, or a key in a header of its own: `headers: { X-Api-Key: \"${env.KEY}\" }`",
+            "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, or a key in a header of its own such as `X-Api-Key`, and the token or key in `secrets`",
+            "send a token with --bearer env:NAME, request one with --auth client-credentials, sign in on a terminal, or send a key in a header of its own: --header 'X-Api-Key: …'",
         )
     }
 
@@ -81,7 +84,7 @@ impl Audience {
                     "register a client with the authorization server by hand, and give its ID: --client-id ID, with --client-secret env:NAME if it has one",
                 );
             }
-            _ => return self.without_credentials(),
+            _ => return self.without_token(transcript),
         };
         match code? {
             "invalid_client" | "unauthorized_client" => self.hint(
@@ -135,13 +138,27 @@ impl Audience {
     }
 }
 
-/// Whether the last HTTP request had credentials in it.
+/// Whether the last HTTP request had a token in it.
 fn sent_a_token(transcript: &Transcript) -> bool {
+    names_sent(transcript).any(|name| name.eq_ignore_ascii_case("authorization"))
+}
+
+/// The header of the last HTTP request that is called like one with a key.
+fn key_sent(transcript: &Transcript) -> Option<&str> {
+    let is_of_key = |name: &&str| {
+        let name = name.to_ascii_lowercase();
+        ["key", "token", "secret", "auth"].into_iter().any(|part| name.contains(part)) && !name.starts_with("sec-")
+    };
+    names_sent(transcript).find(is_of_key)
+}
+
+/// The names of the headers of the last HTTP request.
+fn names_sent(transcript: &Transcript) -> impl Iterator<Item = &str> {
     let heads = transcript.frames.iter().rev().filter_map(|frame| match &frame.body {
         FrameBody::HttpRequest { headers, .. } => Some(headers),
         _ => None,
     });
-    heads.take(1).flatten().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    heads.take(1).flatten().map(|(name, _)| name.as_str())
 }
 
 /// The hint for a monitor: a target has one time limit.
@@ -851,11 +868,22 @@ fn http_hint(head: &HttpHead, excerpt: &str, scene: &Scene) -> Option<String> {
         406 => "the server must accept requests with `Accept: application/json, text/event-stream`".into(),
         200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => match excerpt {
             text if is_event_stream(text) => "the body is an event stream: set `Content-Type: text/event-stream`".into(),
+            text if is_page(kind, text) => PAGE.into(),
             text if text.trim_start().starts_with('{') => "the body is JSON: set `Content-Type: application/json`".into(),
             _ => "respond with `Content-Type: application/json` or `text/event-stream`".into(),
         },
         _ => return None,
     })
+}
+
+const PAGE: &str = "this is a web page, not an MCP endpoint: check the path of the URL (many servers listen at /mcp), and whether a login page or a gateway stands before the server";
+
+/// Whether a body is a page for people.
+fn is_page(kind: &str, excerpt: &str) -> bool {
+    let beginning = excerpt.trim_start().to_ascii_lowercase();
+    kind.to_ascii_lowercase().starts_with("text/html") && beginning.starts_with('<')
+        || beginning.starts_with("<!doctype html")
+        || beginning.starts_with("<html")
 }
 
 /// A command, quoted for a shell.
@@ -867,6 +895,35 @@ pub fn shell_line(command: &[String]) -> String {
 mod tests {
     use super::*;
     use mcproof_record::Frame;
+
+    #[test]
+    fn a_page_for_people_is_known_by_its_beginning() {
+        let check = |kind: &str, text: &str, expected: bool| assert_eq!(is_page(kind, text), expected, "{kind}: {text}");
+        check("text/html; charset=utf-8", "\n<!DOCTYPE html><html>", true);
+        check("text/plain", "<HTML><body>", true);
+        check("text/html", "<div>", true);
+        check("text/html", "{\"jsonrpc\":\"2.0\"}", false);
+        check("text/plain", "ok", false);
+    }
+
+    #[test]
+    fn a_key_that_was_sent_is_named_and_one_that_was_not_is_proposed() {
+        let sent = |headers: &[&str]| {
+            let headers = headers.iter().map(|name| ((*name).to_owned(), "…".to_owned())).collect();
+            let (exchange, method, url, body) = (ExchangeId(1), "POST".to_owned(), "http://h/mcp".to_owned(), Raw::from(Vec::<u8>::new()));
+            let body = FrameBody::HttpRequest { exchange, method, url, headers, body };
+            let frame = Frame { id: FrameId(0), at: Duration::ZERO, direction: Direction::ToServer, body };
+            Transcript { frames: vec![frame], dropped: 0 }
+        };
+        let check = |headers: &[&str], audience: Audience, expected: &str| {
+            let hint = audience.credentials(&sent(headers)).unwrap();
+            assert!(hint.contains(expected), "{headers:?}: {hint}");
+        };
+        check(&["accept", "X-Api-Key"], Audience::CommandLine, "the header `X-Api-Key` that was sent");
+        check(&["accept"], Audience::CommandLine, "--header 'X-Api-Key: …'");
+        check(&["accept"], Audience::Suite, "`headers: { X-Api-Key: \"${env.KEY}\" }`");
+        check(&["Authorization", "X-Api-Key"], Audience::Suite, "does not accept this token");
+    }
 
     #[test]
     fn a_token_that_was_not_issued_is_not_called_refused() {
