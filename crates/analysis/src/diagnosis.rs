@@ -164,6 +164,13 @@ fn names_sent(transcript: &Transcript) -> impl Iterator<Item = &str> {
 /// The hint for a monitor: a target has one time limit.
 const LONGER: &str = "raise `timeout` of the target in the configuration if the server needs longer";
 
+/// The remedy for a script whose interpreter is missing.
+pub const NO_INTERPRETER: &str =
+    "install the interpreter that the first line of the script names, or make the virtual environment anew: one that was moved or copied still names its old place";
+
+/// The remedy for a script from Windows.
+const CARRIAGE_RETURNS: &str = "save the script with LF at the ends of its lines: its first line ends with CR LF";
+
 /// The remedy for output that stays in a buffer of the server.
 const FLUSH: &str =
     "flush stdout after each message: what the server wrote came only when its stdin was closed (Python: `print(…, flush=True)`)";
@@ -245,6 +252,9 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
         }
         F::Start(StartFailure::NotFound { program }) => {
             ("command-not-found", Some(format!("check the spelling of `{program}`, and that it is installed and on PATH")))
+        }
+        F::Start(StartFailure::NoInterpreter { interpreter, .. }) => {
+            ("command-not-found", fixed(if interpreter.ends_with('\r') { CARRIAGE_RETURNS } else { NO_INTERPRETER }))
         }
         F::Start(StartFailure::NoFolder(_)) => (
             "no-such-folder",
@@ -770,11 +780,23 @@ pub fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> Option<
         if let Some(file) = after(line, "can't open file") {
             return Some(format!("`{file}` does not exist: check the path"));
         }
+        if let Some(program) = missing_for_env(line) {
+            return Some(format!("`{program}` is not on the PATH of the server: install it, or start it with its full path"));
+        }
         if line.contains("EADDRINUSE") || line.contains("ddress already in use") {
             return Some("the port of the server is in use: pass `${port}` to the server, and mcproof chooses a free one".into());
         }
         variable(missing_variable(line)?)
     })
+}
+
+/// The program that `env` did not find, as GNU, BSD and `BusyBox` say it.
+fn missing_for_env(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("env: ")?;
+    let name = rest.strip_suffix(": No such file or directory")?;
+    let name = name.strip_prefix("can't execute ").unwrap_or(name).trim_matches(['‘', '’', '\'', '"', '`']);
+    let is_env = before.is_empty() || before.ends_with('/');
+    (is_env && !name.is_empty() && !name.contains([' ', ':'])).then_some(name)
 }
 
 /// Whether a process returns what it reads, as `cat` does.
@@ -895,6 +917,16 @@ pub fn shell_line(command: &[String]) -> String {
 mod tests {
     use super::*;
     use mcproof_record::Frame;
+
+    #[test]
+    fn the_program_that_env_misses_is_named() {
+        let check = |line: &str, expected: Option<&str>| assert_eq!(missing_for_env(line), expected, "{line}");
+        check("/usr/bin/env: ‘node’: No such file or directory", Some("node"));
+        check("env: node: No such file or directory", Some("node"));
+        check("env: can't execute 'node': No such file or directory", Some("node"));
+        check("cannot read .env: x.toml: No such file or directory", None);
+        check("env: fine", None);
+    }
 
     #[test]
     fn a_page_for_people_is_known_by_its_beginning() {
