@@ -165,8 +165,7 @@ fn names_sent(transcript: &Transcript) -> impl Iterator<Item = &str> {
 const LONGER: &str = "raise `timeout` of the target in the configuration if the server needs longer";
 
 /// The remedy for a script whose interpreter is missing.
-pub const NO_INTERPRETER: &str =
-    "install the interpreter that the first line of the script names, or make the virtual environment anew: one that was moved or copied still names its old place";
+pub const NO_INTERPRETER: &str = "install the interpreter that the first line of the script names, or make the virtual environment anew: one that was moved or copied still names its old place";
 
 /// The remedy for a script from Windows.
 const CARRIAGE_RETURNS: &str = "save the script with LF at the ends of its lines: its first line ends with CR LF";

@@ -110,7 +110,8 @@ pub(crate) fn accepting(text: &str, faults: &[String]) -> String {
     if faults.is_empty() {
         return text.to_owned();
     }
-    let mut key = String::from("# review: tests would fail for what the server does here besides its responses. Take this out when it is mended:\n");
+    let mut key =
+        String::from("# review: tests would fail for what the server does here besides its responses. Take this out when it is mended:\n");
     for fault in faults {
         let told: String = escape(fault).chars().take(LONGEST_FAULT).collect();
         key += &format!("#   {told}\n");

@@ -319,7 +319,9 @@ fn in_a_subfolder_the_forms_are_in_the_root_of_the_repository() {
         assert!(workflow.contains(part), "{part:?} is not in\n{workflow}");
     }
     let job = read(".gitlab/mcproof-packages-my-server.yml");
-    for part in ["include: { local: .gitlab/mcproof-packages-my-server.yml }", "\nmcproof-packages-my-server:\n", "    - cd 'packages/My server'\n"] {
+    for part in
+        ["include: { local: .gitlab/mcproof-packages-my-server.yml }", "\nmcproof-packages-my-server:\n", "    - cd 'packages/My server'\n"]
+    {
         assert!(job.replace('"', "").contains(part), "{part:?} is not in\n{job}");
     }
     let hook = read(".pre-commit-config.yaml");
@@ -354,7 +356,11 @@ for line in sys.stdin:
     std::fs::write(folder.path().join("s.py"), script).unwrap();
     let output = mcproof(folder.path()).args(["init", "--", "python3", "s.py"]).output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("which `allow_faults` accepts in the suite until it is mended: the server wrote a line"), "{}", said(&output));
+    assert!(
+        said(&output).contains("which `allow_faults` accepts in the suite until it is mended: the server wrote a line"),
+        "{}",
+        said(&output)
+    );
     let (_, text) = suite(folder.path());
     assert!(text.contains("\n# review: tests would fail") && text.contains("`Server ready`\n"), "{text}");
     assert!(text.contains("\nallow_faults: true\n\ntests:\n"), "{text}");

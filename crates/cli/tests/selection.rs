@@ -191,7 +191,10 @@ fn what_is_malformed_is_not_shown_as_it_may_be_a_secret() {
         assert_eq!(ran.code, Some(2), "{arguments:?}");
         assert!(!ran.stderr.contains("s3cret") && ran.stderr.contains(said), "{}", ran.stderr);
     };
-    check(&["tools", "http://h", "--header", "Authorization=Bearer s3cret"], "'Authorization=…' for '--header <NAME: VALUE>': expected 'Authorization: VALUE'");
+    check(
+        &["tools", "http://h", "--header", "Authorization=Bearer s3cret"],
+        "'Authorization=…' for '--header <NAME: VALUE>': expected 'Authorization: VALUE'",
+    );
     check(&["tools", "http://h", "--header", "s3cret"], "expected 'NAME: VALUE'");
     check(&["tools", "http://h", "--header", "Authorization:", "Bearer", "s3cret"], "--header 'Authorization: VALUE'");
     check(&["tools", "-e", "API_KEY s3cret", "--", "true"], "expected 'API_KEY=VALUE'");

@@ -1,6 +1,5 @@
 //! Reads a whole suite from its tree. All mistakes are collected; a suite comes out only when there are none.
 
-use super::{Environment, ONLY};
 use super::answers::ANSWERS;
 use super::audit::{AUDIT, read_audit};
 use super::auth::literal_secrets;
@@ -24,6 +23,7 @@ use super::skip::{ALLOW_FAULTS_DOC, SKIP_RULES_DOC, read_skipped_rules};
 use super::source::{Source, Span};
 use super::step::{REDACT_DOC, STEP, read_redactions};
 use super::test::{Defaults, TEST, read_isolation, read_list, read_steps, read_test};
+use super::{Environment, ONLY};
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
 

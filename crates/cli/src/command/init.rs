@@ -17,7 +17,6 @@ use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::{output, printing, settings, traffic};
 use files::{Planned, Scaffold, Written};
 use install::Installation;
-use repository::Place;
 use mcproof_analysis::diagnosis::{Audience, evidence, of_list_failure};
 use mcproof_analysis::oddities::{Odd, Oddities};
 use mcproof_check::Permission;
@@ -28,6 +27,7 @@ use mcproof_record::{ContractLock, Conversation, Diagnostic, FrameId, Opened, co
 use mcproof_report::{diagnostic, escape};
 use mcproof_suite::run::Traffic;
 use mcproof_suite::schema::suite_schema;
+use repository::Place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -160,7 +160,10 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let folder =
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
     for fault in &faults {
-        output::talk(&format!("a known fault of the server, which `allow_faults` accepts in the suite until it is mended: {}\n", escape(fault)));
+        output::talk(&format!(
+            "a known fault of the server, which `allow_faults` accepts in the suite until it is mended: {}\n",
+            escape(fault)
+        ));
     }
     for what in &suite.refused {
         output::talk(&format!("no test covers {}\n", escape(what)));
