@@ -33,6 +33,9 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString], grammar: &Command) {
         ErrorKind::InvalidSubcommand => text(ContextKind::InvalidSubcommand).and_then(|word| of_subcommand(subcommand, &word)),
         ErrorKind::UnknownArgument => text(ContextKind::InvalidArg)
             .and_then(|word| of_flag(subcommand, &word).or_else(|| of_argument(subcommand, &word).filter(|_| !is_slip))),
+        ErrorKind::ArgumentConflict if text(ContextKind::InvalidArg).is_some_and(|flag| flag.starts_with("--call ")) => {
+            Some("separate the names of tools with commas: --call ONE,OTHER".to_owned())
+        }
         // Of a command that takes a file or a command of its own, a misspelled one is taken for the file.
         ErrorKind::ArgumentConflict => words.next().and_then(|word| of_slip(grammar, subcommand, word)),
         _ => None,

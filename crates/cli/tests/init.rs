@@ -95,6 +95,14 @@ fn python_servers_pass_at_once() {
 }
 
 #[test]
+fn tools_that_are_named_one_by_one_are_told_to_stand_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = mcproof(folder.path()).args(["init", "--call", "a", "--call", "b", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("separate the names of tools with commas"), "{}", said(&output));
+}
+
+#[test]
 fn a_mistyped_tool_is_told_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let binary = env!("CARGO_BIN_EXE_mcproof");
