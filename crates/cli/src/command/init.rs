@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let private = private(&resolved, &environment, &here);
     let surroundings = BaseEnvironment { now: settings::now(), private, secrets, environment };
     let mut suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
-    suite.text = starter::accepting(&surroundings.secrets.text(&suite.text), &faults);
+    suite.text = surroundings.secrets.text(&starter::accepting(&suite.text, &faults)).into_owned();
     if suite.tests == 0 {
         let diagnostic = Diagnostic::error("no-test", "no test could be written: the suite cannot reach the server");
         return Err(Failure::new(
@@ -162,7 +162,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     for fault in &faults {
         output::talk(&format!(
             "a known fault of the server, which `allow_faults` accepts in the suite until it is mended: {}\n",
-            escape(fault)
+            escape(&surroundings.secrets.text(fault))
         ));
     }
     for what in &suite.refused {
