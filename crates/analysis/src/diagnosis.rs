@@ -897,10 +897,11 @@ fn http_hint(head: &HttpHead, excerpt: &str, scene: &Scene) -> Option<String> {
     })
 }
 
-const PAGE: &str = "this is a web page, not an MCP endpoint: check the path of the URL (many servers listen at /mcp), and whether a login page or a gateway stands before the server";
+/// The remedy for a page for people in place of a message.
+pub const PAGE: &str = "this is a web page, not an MCP endpoint: check the path of the URL (many servers listen at /mcp), and whether a login page or a gateway stands before the server";
 
 /// Whether a body is a page for people.
-fn is_page(kind: &str, excerpt: &str) -> bool {
+pub fn is_page(kind: &str, excerpt: &str) -> bool {
     let beginning = excerpt.trim_start().to_ascii_lowercase();
     kind.to_ascii_lowercase().starts_with("text/html") && beginning.starts_with('<')
         || beginning.starts_with("<!doctype html")
