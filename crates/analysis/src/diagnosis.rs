@@ -55,15 +55,18 @@ impl Audience {
             let why = "the server does not accept this token: it may be expired, revoked, or made for another server";
             return Some(why.to_owned());
         }
-        self.without_credentials()
+        self.without_token(transcript)
     }
 
-    /// The hint for a server that has to be given credentials.
-    fn without_credentials(self) -> Option<String> {
+    /// The hint for a server that got no token. Some want a key in a header of their own.
+    fn without_token(self, transcript: &Transcript) -> Option<String> {
+        if let Some(name) = key_sent(transcript) {
+            return Some(format!("the server does not accept the header `{name}` that was sent: check its value, and its name"));
+        }
         self.hint(
-            "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
-            "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, and the token in `secrets`",
-            "send a token with --bearer env:NAME, request one with --auth client-credentials, or sign in on a terminal",
+            "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`, or a key in a header of its own: `headers: { X-Api-Key: \"${env.KEY}\" }`",
+            "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, or a key in a header of its own such as `X-Api-Key`, and the token or key in `secrets`",
+            "send a token with --bearer env:NAME, request one with --auth client-credentials, sign in on a terminal, or send a key in a header of its own: --header 'X-Api-Key: …'",
         )
     }
 
@@ -81,7 +84,7 @@ impl Audience {
                     "register a client with the authorization server by hand, and give its ID: --client-id ID, with --client-secret env:NAME if it has one",
                 );
             }
-            _ => return self.without_credentials(),
+            _ => return self.without_token(transcript),
         };
         match code? {
             "invalid_client" | "unauthorized_client" => self.hint(
@@ -111,7 +114,7 @@ impl Audience {
     /// The hint that sets an environment variable of the server.
     fn variable(self, name: &str) -> Option<String> {
         self.hint(
-            &format!("set `{name}` in `env` of the server"),
+            &format!("set `{name}` in `env` of the server, or for a command after `--` with -e {name}=…"),
             &format!("set `{name}` in `env` of `target`"),
             &format!("set it: -e {name}=…"),
         )
@@ -135,17 +138,37 @@ impl Audience {
     }
 }
 
-/// Whether the last HTTP request had credentials in it.
+/// Whether the last HTTP request had a token in it.
 fn sent_a_token(transcript: &Transcript) -> bool {
+    names_sent(transcript).any(|name| name.eq_ignore_ascii_case("authorization"))
+}
+
+/// The header of the last HTTP request that is called like one with a key.
+fn key_sent(transcript: &Transcript) -> Option<&str> {
+    let is_of_key = |name: &&str| {
+        let name = name.to_ascii_lowercase();
+        ["key", "token", "secret", "auth"].into_iter().any(|part| name.contains(part)) && !name.starts_with("sec-")
+    };
+    names_sent(transcript).find(is_of_key)
+}
+
+/// The names of the headers of the last HTTP request.
+fn names_sent(transcript: &Transcript) -> impl Iterator<Item = &str> {
     let heads = transcript.frames.iter().rev().filter_map(|frame| match &frame.body {
         FrameBody::HttpRequest { headers, .. } => Some(headers),
         _ => None,
     });
-    heads.take(1).flatten().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    heads.take(1).flatten().map(|(name, _)| name.as_str())
 }
 
 /// The hint for a monitor: a target has one time limit.
 const LONGER: &str = "raise `timeout` of the target in the configuration if the server needs longer";
+
+/// The remedy for a script whose interpreter is missing.
+pub const NO_INTERPRETER: &str = "install the interpreter that the first line of the script names, or make the virtual environment anew: one that was moved or copied still names its old place";
+
+/// The remedy for a script from Windows.
+const CARRIAGE_RETURNS: &str = "save the script with LF at the ends of its lines: its first line ends with CR LF";
 
 /// The remedy for output that stays in a buffer of the server.
 const FLUSH: &str =
@@ -228,6 +251,9 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
         }
         F::Start(StartFailure::NotFound { program }) => {
             ("command-not-found", Some(format!("check the spelling of `{program}`, and that it is installed and on PATH")))
+        }
+        F::Start(StartFailure::NoInterpreter { interpreter, .. }) => {
+            ("command-not-found", fixed(if interpreter.ends_with('\r') { CARRIAGE_RETURNS } else { NO_INTERPRETER }))
         }
         F::Start(StartFailure::NoFolder(_)) => (
             "no-such-folder",
@@ -753,11 +779,23 @@ pub fn missing_piece(transcript: &Transcript, variable: impl Fn(&str) -> Option<
         if let Some(file) = after(line, "can't open file") {
             return Some(format!("`{file}` does not exist: check the path"));
         }
+        if let Some(program) = missing_for_env(line) {
+            return Some(format!("`{program}` is not on the PATH of the server: install it, or start it with its full path"));
+        }
         if line.contains("EADDRINUSE") || line.contains("ddress already in use") {
             return Some("the port of the server is in use: pass `${port}` to the server, and mcproof chooses a free one".into());
         }
         variable(missing_variable(line)?)
     })
+}
+
+/// The program that `env` did not find, as GNU, BSD and `BusyBox` say it.
+fn missing_for_env(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("env: ")?;
+    let name = rest.strip_suffix(": No such file or directory")?;
+    let name = name.strip_prefix("can't execute ").unwrap_or(name).trim_matches(['‘', '’', '\'', '"', '`']);
+    let is_env = before.is_empty() || before.ends_with('/');
+    (is_env && !name.is_empty() && !name.contains([' ', ':'])).then_some(name)
 }
 
 /// Whether a process returns what it reads, as `cat` does.
@@ -851,11 +889,23 @@ fn http_hint(head: &HttpHead, excerpt: &str, scene: &Scene) -> Option<String> {
         406 => "the server must accept requests with `Accept: application/json, text/event-stream`".into(),
         200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => match excerpt {
             text if is_event_stream(text) => "the body is an event stream: set `Content-Type: text/event-stream`".into(),
+            text if is_page(kind, text) => PAGE.into(),
             text if text.trim_start().starts_with('{') => "the body is JSON: set `Content-Type: application/json`".into(),
             _ => "respond with `Content-Type: application/json` or `text/event-stream`".into(),
         },
         _ => return None,
     })
+}
+
+/// The remedy for a page for people in place of a message.
+pub const PAGE: &str = "this is a web page, not an MCP endpoint: check the path of the URL (many servers listen at /mcp), and whether a login page or a gateway stands before the server";
+
+/// Whether a body is a page for people.
+pub fn is_page(kind: &str, excerpt: &str) -> bool {
+    let beginning = excerpt.trim_start().to_ascii_lowercase();
+    kind.to_ascii_lowercase().starts_with("text/html") && beginning.starts_with('<')
+        || beginning.starts_with("<!doctype html")
+        || beginning.starts_with("<html")
 }
 
 /// A command, quoted for a shell.
@@ -867,6 +917,45 @@ pub fn shell_line(command: &[String]) -> String {
 mod tests {
     use super::*;
     use mcproof_record::Frame;
+
+    #[test]
+    fn the_program_that_env_misses_is_named() {
+        let check = |line: &str, expected: Option<&str>| assert_eq!(missing_for_env(line), expected, "{line}");
+        check("/usr/bin/env: ‘node’: No such file or directory", Some("node"));
+        check("env: node: No such file or directory", Some("node"));
+        check("env: can't execute 'node': No such file or directory", Some("node"));
+        check("cannot read .env: x.toml: No such file or directory", None);
+        check("env: fine", None);
+    }
+
+    #[test]
+    fn a_page_for_people_is_known_by_its_beginning() {
+        let check = |kind: &str, text: &str, expected: bool| assert_eq!(is_page(kind, text), expected, "{kind}: {text}");
+        check("text/html; charset=utf-8", "\n<!DOCTYPE html><html>", true);
+        check("text/plain", "<HTML><body>", true);
+        check("text/html", "<div>", true);
+        check("text/html", "{\"jsonrpc\":\"2.0\"}", false);
+        check("text/plain", "ok", false);
+    }
+
+    #[test]
+    fn a_key_that_was_sent_is_named_and_one_that_was_not_is_proposed() {
+        let sent = |headers: &[&str]| {
+            let headers = headers.iter().map(|name| ((*name).to_owned(), "…".to_owned())).collect();
+            let (exchange, method, url, body) = (ExchangeId(1), "POST".to_owned(), "http://h/mcp".to_owned(), Raw::from(Vec::<u8>::new()));
+            let body = FrameBody::HttpRequest { exchange, method, url, headers, body };
+            let frame = Frame { id: FrameId(0), at: Duration::ZERO, direction: Direction::ToServer, body };
+            Transcript { frames: vec![frame], dropped: 0 }
+        };
+        let check = |headers: &[&str], audience: Audience, expected: &str| {
+            let hint = audience.credentials(&sent(headers)).unwrap();
+            assert!(hint.contains(expected), "{headers:?}: {hint}");
+        };
+        check(&["accept", "X-Api-Key"], Audience::CommandLine, "the header `X-Api-Key` that was sent");
+        check(&["accept"], Audience::CommandLine, "--header 'X-Api-Key: …'");
+        check(&["accept"], Audience::Suite, "`headers: { X-Api-Key: \"${env.KEY}\" }`");
+        check(&["Authorization", "X-Api-Key"], Audience::Suite, "does not accept this token");
+    }
 
     #[test]
     fn a_token_that_was_not_issued_is_not_called_refused() {

@@ -1,6 +1,8 @@
-//! Detects changes of files below directories, except hidden files and those that `.gitignore` excludes. Knows no suites.
+//! Detects changes of files below directories, except hidden files and those that `.gitignore` excludes, and of files that
+//! count in any case. Knows no suites.
 
 use crate::failure::Failure;
+use crate::suites::folder_of;
 use ignore::WalkBuilder;
 use notify_debouncer_full::notify::{self, RecommendedWatcher, RecursiveMode};
 use notify_debouncer_full::{DebounceEventResult, Debouncer, NoCache, new_debouncer_opt};
@@ -20,6 +22,8 @@ const MOST_READS: u32 = 20;
 
 pub(crate) struct Changes {
     folders: Vec<PathBuf>,
+    /// Wherever they are.
+    always: Vec<PathBuf>,
     watcher: Debouncer<RecommendedWatcher, NoCache>,
     watched: BTreeSet<PathBuf>,
     /// Something happened; only a look at the files says whether it counts.
@@ -35,14 +39,15 @@ type Files = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 impl Changes {
     /// # Errors
     /// The system watches no more files.
-    pub(crate) fn new(folders: Vec<PathBuf>) -> Result<Self, Failure> {
+    pub(crate) fn new(folders: Vec<PathBuf>, always: Vec<PathBuf>) -> Result<Self, Failure> {
         let (sender, signals) = mpsc::unbounded_channel();
         let tell = move |_: DebounceEventResult| {
             // Nobody listens any more when the program ends.
             let _ = sender.send(());
         };
         let watcher = new_debouncer_opt(QUIET, None, tell, NoCache, notify::Config::default()).map_err(|error| cannot_watch(&error))?;
-        let mut changes = Self { folders, watcher, watched: BTreeSet::new(), signals, files: Files::new(), in_runs: BTreeMap::new() };
+        let (watched, files, in_runs) = (BTreeSet::new(), Files::new(), BTreeMap::new());
+        let mut changes = Self { folders, always, watcher, watched, signals, files, in_runs };
         changes.files = changes.look()?;
         Ok(changes)
     }
@@ -127,6 +132,14 @@ impl Changes {
                 }
             }
         }
+        for file in &self.always {
+            let Ok(metadata) = file.metadata() else { continue };
+            files.insert(file.clone(), (metadata.len(), metadata.modified().ok()));
+            let folder = folder_of(file);
+            if self.watched.insert(folder.to_owned()) {
+                watch(&mut self.watcher, folder)?;
+            }
+        }
         self.watched.retain(|folder| folder.is_dir());
         Ok(files)
     }
@@ -163,7 +176,7 @@ mod tests {
         let file = folder.path().join("s.yaml");
         let write = |index: usize| texts.get(index).into_iter().for_each(|text| std::fs::write(&file, text).unwrap());
         write(0);
-        let mut changes = Changes::new(vec![folder.path().to_owned()]).unwrap();
+        let mut changes = Changes::new(vec![folder.path().to_owned()], Vec::new()).unwrap();
         let mut reads = 0;
         let read = || {
             let text = std::fs::read_to_string(&file).unwrap();
@@ -174,6 +187,18 @@ mod tests {
         };
         let found = changes.settled(read, |text| text.ends_with("whole")).await;
         assert_eq!((found.as_str(), reads), expected, "{texts:?}");
+    }
+
+    #[test]
+    fn a_suite_counts_where_git_ignores_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        for (name, text) in [(".gitignore", "*.yaml\n"), ("a.yaml", ""), ("b.yaml", "")] {
+            std::fs::write(file(name), text).unwrap();
+        }
+        let mut changes = Changes::new(vec![folder.path().to_owned()], vec![file("a.yaml")]).unwrap();
+        let files: Vec<PathBuf> = changes.look().unwrap().into_keys().collect();
+        assert_eq!(files, [file("a.yaml")]);
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! Hints for subcommands and flags of other tools, where clap would only report an unknown word.
 
+use crate::malformed;
 use crate::suggest::did_you_mean;
 use clap::Command;
 use clap::builder::StyledStr;
@@ -16,14 +17,32 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString], grammar: &Command) {
     };
     let near = text(ContextKind::SuggestedArg).zip(text(ContextKind::InvalidArg));
     let is_slip = near.is_some_and(|(near, word)| did_you_mean(&word, [near.as_str()]).is_some());
+    // A value in the wrong form may be a secret.
+    let shown = match error.kind() {
+        ErrorKind::ValueValidation => {
+            let value = text(ContextKind::InvalidArg).zip(text(ContextKind::InvalidValue));
+            value.map(|(flag, value)| (ContextKind::InvalidValue, without_secret(&flag, &value)))
+        }
+        ErrorKind::UnknownArgument => unquoted_header(typed).and_then(|_| {
+            text(ContextKind::InvalidArg).filter(|word| !word.starts_with('-')).map(|_| (ContextKind::InvalidArg, "…".to_owned()))
+        }),
+        _ => None,
+    };
     let advice = match error.kind() {
+        ErrorKind::UnknownArgument if shown.is_some() => unquoted_header(typed),
         ErrorKind::InvalidSubcommand => text(ContextKind::InvalidSubcommand).and_then(|word| of_subcommand(subcommand, &word)),
         ErrorKind::UnknownArgument => text(ContextKind::InvalidArg)
             .and_then(|word| of_flag(subcommand, &word).or_else(|| of_argument(subcommand, &word).filter(|_| !is_slip))),
+        ErrorKind::ArgumentConflict if text(ContextKind::InvalidArg).is_some_and(|flag| flag.starts_with("--call ")) => {
+            Some("separate the names of tools with commas: --call ONE,OTHER".to_owned())
+        }
         // Of a command that takes a file or a command of its own, a misspelled one is taken for the file.
         ErrorKind::ArgumentConflict => words.next().and_then(|word| of_slip(grammar, subcommand, word)),
         _ => None,
     };
+    if let Some((kind, shown)) = shown {
+        error.insert(kind, ContextValue::String(shown));
+    }
     if error.kind() == ErrorKind::UnknownArgument {
         error.remove(ContextKind::Suggested);
     }
@@ -36,6 +55,21 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString], grammar: &Command) {
         }
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
     }
+}
+
+/// What is shown of the value of a flag, of which the grammar says how it is written.
+fn without_secret(flag: &str, value: &str) -> String {
+    match flag.contains("<NAME: VALUE>") || flag.contains("<NAME=VALUE>") {
+        true => malformed::shown(value),
+        false => malformed::without_password(value),
+    }
+}
+
+/// The remedy for a header whose value is a word of its own.
+fn unquoted_header(typed: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = typed.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    let name = words.windows(2).find_map(|pair| pair[1].strip_suffix(':').filter(|_| pair[0] == "--header"))?;
+    Some(format!("quote the header as a whole: --header '{name}: VALUE'"))
 }
 
 /// How the command that was typed is used, without a flag of it in particular.
@@ -170,6 +204,10 @@ mod tests {
         check(of_slip(&grammar, "watch", "watch.yaml"), None);
         check(of_slip(&grammar, "test", "statsu"), None);
         let typed = ["mcproof", "watch", "status", "--grep", "x"].map(OsString::from);
+        check(unquoted_header(&["tools", "--header", "X-Key:", "Bearer", "x"].map(OsString::from)), Some("'X-Key: VALUE'"));
+        check(unquoted_header(&["mcproof", "tools", "--header", "A: b"].map(OsString::from)), None);
+        check(Some(without_secret("--header <NAME: VALUE>", "Authorization=s3cret")), Some("Authorization=…"));
+        check(Some(without_secret("--url <URL>", "htp://a:s3cret@h")), Some("htp://[redacted]@h"));
         check(usage_of(&grammar, &typed).map(|usage| usage.to_string()), Some("Usage: mcproof watch status"));
     }
 }

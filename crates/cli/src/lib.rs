@@ -16,6 +16,7 @@ mod faults;
 mod habits;
 mod json_mistake;
 mod last_run;
+mod malformed;
 mod network;
 mod numbers;
 mod oddities;
@@ -46,6 +47,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum as _};
 use command::{Command, inspect};
 use conversation::Watching;
 use exit::Exit;
+use failure::Failure;
 use settings::ColorWhen;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -89,7 +91,7 @@ fn run() -> ExitCode {
     let color = color_of(&given);
     settings::choose_colors(color);
     let mut grammar = CommandLine::command().color(color.of_grammar());
-    let typed = match inspect::rewrite(given, &grammar) {
+    let typed = match inspect::rewrite(given.clone(), &grammar) {
         Ok(typed) => typed,
         Err(failure) => {
             printing::report(&failure);
@@ -108,6 +110,10 @@ fn run() -> ExitCode {
         }
     };
     settings::choose_colors(line.color);
+    if let Err(failure) = check_dashes(&given) {
+        printing::report(&failure);
+        return failure.exit.into();
+    }
     let watching = if line.verbose { Watching::Wire } else { Watching::Off };
     match line.command.run(watching, CommandLine::command) {
         Ok(exit) => exit.into(),
@@ -126,6 +132,15 @@ fn color_of(given: &[OsString]) -> ColorWhen {
         word => word.strip_prefix("--color="),
     });
     value.and_then(|value| ColorWhen::from_str(value, false).ok()).unwrap_or(ColorWhen::Auto)
+}
+
+/// A variable of the shell that is empty leaves nothing after `--`: another server than the one that was meant would be used.
+fn check_dashes(given: &[OsString]) -> Result<(), Failure> {
+    if given.iter().position(|word| word == "--").is_none_or(|place| place + 1 < given.len()) {
+        return Ok(());
+    }
+    let hint = "write the command that starts the server there, or leave `--` out; a variable of the shell may be empty";
+    Err(Failure::bad_input("no-command", "nothing follows `--`").hint(hint))
 }
 
 fn lacks_command(error: &clap::Error) -> bool {
@@ -203,6 +218,19 @@ mod tests {
         check("mcproof --color", ColorWhen::Auto, true);
         check("mcproof --color sometimes", ColorWhen::Auto, true);
         check("mcproof tools -- server --color never", ColorWhen::Auto, false);
+    }
+
+    #[test]
+    fn two_dashes_are_followed_by_a_command() {
+        let check = |line: &str, is_fine: bool| {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(check_dashes(&typed).is_ok(), is_fine, "{line}");
+        };
+        check("mcproof test", true);
+        check("mcproof test -- node server.js", true);
+        check("mcproof test -- npx x --", true);
+        check("mcproof test a.yaml --", false);
+        check("mcproof tools --", false);
     }
 
     #[test]

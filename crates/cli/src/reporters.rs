@@ -199,8 +199,18 @@ fn parse(text: &str) -> Result<ReporterSpec, String> {
     let known = FORMS.map(|(name, _)| name);
     match FORMS.iter().find(|(form, _)| *form == name) {
         Some((_, form)) => Ok(ReporterSpec { form: *form, file }),
-        None => Err(suggest::hint(name, &known).unwrap_or_default()),
+        None => Err(of_file(text).or_else(|| suggest::hint(name, &known)).unwrap_or_default()),
     }
+}
+
+/// What was meant by the name of a file alone.
+fn of_file(text: &str) -> Option<String> {
+    let form = match Path::new(text).extension()?.to_str()? {
+        "xml" => "junit",
+        form @ ("html" | "json" | "sarif" | "tap") => form,
+        _ => return None,
+    };
+    (!text.contains('=')).then(|| format!("write it to a file with `{form}={text}`"))
 }
 
 fn check(wanted: &[ReporterSpec]) -> Result<(), Failure> {
@@ -337,6 +347,15 @@ mod tests {
         assert_eq!(names, expected, "{typed:?}");
         let rivals = names.iter().filter(|name| !name.contains('=') && *name != "github").count();
         assert_eq!(check(&wanted).is_ok(), rivals <= 1, "{typed:?}");
+    }
+
+    #[test]
+    fn a_file_alone_is_told_its_reporter() {
+        let check = |text: &str, expected: Option<&str>| assert_eq!(of_file(text).as_deref(), expected, "{text}");
+        check("junit.xml", Some("write it to a file with `junit=junit.xml`"));
+        check("out/report.html", Some("write it to a file with `html=out/report.html`"));
+        check("junt=a.xml", None);
+        check("junt", None);
     }
 
     #[test]

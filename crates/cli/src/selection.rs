@@ -6,9 +6,13 @@ use crate::last_run::Memory;
 use crate::numbers::whole;
 use crate::settings;
 use crate::suites::{Loaded, SuiteArgs};
+use mcproof_record::{Diagnostic, Severity, counted};
+use mcproof_suite::ONLY;
+use mcproof_suite::plan::Suite;
 use mcproof_suite::run::{self, Filter, Order, Plan, Selection, Shard};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
+use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Selection")]
@@ -31,6 +35,22 @@ pub(crate) struct SelectionArgs {
     /// Run each test N times
     #[arg(long, alias = "repeat-each", value_name = "N", default_value_t = 1, value_parser = whole(1..=100_000_u32), hide_default_value = true)]
     repeat: u32,
+    /// Run tests with `only: true` alone although `CI` is set, instead of refusing the suite
+    #[arg(long, hide_short_help = true)]
+    allow_only: bool,
+}
+
+/// What leaves out tests while somebody works on one of them is a mistake where nobody does.
+fn refuse_only(suites: &[Arc<Suite>]) -> Result<(), Failure> {
+    let mut all = suites.iter().flat_map(|suite| &suite.notices).filter(|notice| notice.code == ONLY);
+    let Some(first) = all.next() else { return Ok(()) };
+    let others = match all.count() {
+        0 => String::new(),
+        others => format!("; {} have it, too", counted(others, "other suite")),
+    };
+    let message = format!("{}, but `CI` is set{others}", first.message);
+    let hint = "take `only` out, or run what has it alone with --allow-only".to_owned();
+    Err(Failure::new(Exit::BadInput, Diagnostic { severity: Severity::Error, message, hint: Some(hint), ..first.clone() }))
 }
 
 /// Which of the tests are taken, apart from what was typed.
@@ -43,8 +63,11 @@ pub(crate) enum Scope {
 
 impl SelectionArgs {
     /// # Errors
-    /// A filter is none, or nothing is selected.
+    /// A filter is none, nothing is selected, or `only` was left in a suite that runs in CI.
     pub(crate) fn plan(&self, suites: &SuiteArgs, loaded: Loaded, scope: Scope, memory: &Memory) -> Result<Plan, Failure> {
+        if settings::is_ci() && !self.allow_only {
+            refuse_only(&loaded.suites)?;
+        }
         let filters = self.filters.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>();
         let rerun = self.rerun_failed || scope == Scope::Unfinished;
         let selection = Selection {

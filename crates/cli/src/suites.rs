@@ -3,8 +3,9 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json_mistake::json_mistake;
+use crate::malformed;
 use crate::restriction::RestrictionArgs;
-use crate::target::parse_url_template;
+use crate::target::{parse_header, parse_url_template, parse_variable};
 use crate::traffic::unknown_rules;
 use crate::{output, settings};
 use mcproof_client::{Destinations, ListedHost, Tls, given_secrets};
@@ -16,7 +17,7 @@ use mcproof_suite::judge::has_long_integer;
 use mcproof_suite::plan::{Binding, Inherited, Launch, Reach, Server, Suite};
 use mcproof_suite::restriction::Restriction;
 use mcproof_suite::run::Pick;
-use mcproof_suite::{self as suite, Environment};
+use mcproof_suite::{self as suite, Discovered, Environment, Kept, NOT_SEARCHED};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SuiteArgs {
-    /// Suite files, or directories to search for `*.mcproof.yaml` and `mcproof.yaml`; FILE::NAME or FILE:LINE selects one test
+    /// Suite files, or directories to search for `*.mcproof.yaml` and `mcproof.yaml`, whether git ignores them or not; FILE::NAME or FILE:LINE selects one test
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
     /// Run only on these transports; separate with commas, or repeat
@@ -42,13 +43,13 @@ pub(crate) struct SuiteArgs {
     /// Send this HTTP header to --url; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Target")]
     headers: Vec<String>,
-    /// Set an environment variable for the command after `--`; may be repeated
+    /// Set an environment variable for the command after `--`, besides `env` of the suite's server; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", help_heading = "Target")]
     env: Vec<String>,
-    /// Start the command after `--` in this directory
+    /// Start the command after `--` in this directory, not in `cwd` of the suite's server
     #[arg(long, value_name = "DIR", help_heading = "Target")]
     cwd: Option<PathBuf>,
-    /// Command that starts the server to test instead of the suite's
+    /// Command that starts the server to test instead of the suite's, with its `env` and `cwd`
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     command: Vec<String>,
     #[command(flatten)]
@@ -67,6 +68,9 @@ type Picks = BTreeMap<String, Vec<Pick>>;
 struct Found {
     files: Vec<PathBuf>,
     picks: Picks,
+    /// Suites in folders that are not searched.
+    left_out: Vec<PathBuf>,
+    unreadable: Vec<PathBuf>,
 }
 
 fn parse_transport(text: &str) -> Result<Transport, String> {
@@ -119,12 +123,19 @@ impl SuiteArgs {
 
     /// The same, without telling mistakes.
     pub(crate) fn read(&self, server: Option<Server>, tls: &Tls) -> Result<Read, Failure> {
-        let Found { files, picks } = self.discover()?;
+        let Found { files, picks, left_out, unreadable } = self.discover()?;
+        for folder in unreadable {
+            output::talk(&format!("warning: `{}` may not be read, and is not searched for suites\n", folder.display()));
+        }
+        if let Some(told) = told_of(&left_out) {
+            output::talk(&format!("warning: {told}; name it to run it: folders that are not searched are {NOT_SEARCHED}\n"));
+        }
         let environment = Environment {
             variables: settings::variables(),
             overrides: self.overrides()?,
             profile: self.profile.clone(),
             server,
+            kept: if self.cwd.is_some() { Kept::Variables } else { Kept::VariablesAndFolder },
             tls: tls.clone(),
             restriction: self.restriction()?,
         };
@@ -170,7 +181,7 @@ impl SuiteArgs {
         let named = self.paths.iter().map(|path| name_of_test(path));
         let (picked, whole): (Vec<_>, Vec<_>) = named.partition(|(_, pick)| pick.is_some());
         let find = |paths: Vec<PathBuf>| suite::discover(&paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic));
-        let whole = find(whole.into_iter().map(|(path, _)| path).collect())?;
+        let Discovered { suites: whole, mut left_out, unreadable } = find(whole.into_iter().map(|(path, _)| path).collect())?;
         let mut picks = Picks::new();
         // A file may be spelled in several ways: one of them names it.
         let mut known: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
@@ -190,10 +201,15 @@ impl SuiteArgs {
         if files.is_empty() {
             let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
             let message = format!("no suites found in {}", paths.join(", "));
-            let diagnostic = Diagnostic::error("no-suite", message).hint("suite files are named `*.mcproof.yaml` or `mcproof.yaml`");
+            let hint = match told_of(&left_out) {
+                Some(told) => format!("{told}; name it: folders that are not searched are {NOT_SEARCHED}"),
+                None => "suite files are named `*.mcproof.yaml` or `mcproof.yaml` (or `.yml`)".to_owned(),
+            };
+            let diagnostic = Diagnostic::error("no-suite", message).hint(hint);
             return Err(Failure::new(Exit::NothingSelected, diagnostic));
         }
-        Ok(Found { files: files.into_iter().collect(), picks })
+        left_out.retain(|path| !known.contains_key(&identity(path)));
+        Ok(Found { files: files.into_iter().collect(), picks, left_out, unreadable })
     }
 
     /// The suite files that were named, or found.
@@ -211,7 +227,7 @@ impl SuiteArgs {
     }
 
     fn overrides(&self) -> Result<Map<String, Value>, Failure> {
-        let wrong = |text: &str, why: &str| Failure::bad_input("bad-variable", format!("--var {text}: {why}"));
+        let wrong = |text: &str, why: &str| Failure::bad_input("bad-variable", format!("--var {}: {why}", malformed::shown(text)));
         let mut map = Map::new();
         for text in &self.variables {
             let (name, value) = text.split_once('=').ok_or_else(|| wrong(text, "expected NAME=TEXT or NAME:=JSON"))?;
@@ -243,7 +259,10 @@ impl SuiteArgs {
         let Self { url, headers, env, cwd, command, .. } = self;
         if url.is_none() && command.is_empty() {
             return match (headers.is_empty(), env.is_empty() && cwd.is_none()) {
-                (false, _) => Err(Failure::bad_input("bad-flag", "--header requires --url")),
+                (false, _) => {
+                    let failure = Failure::bad_input("bad-flag", "--header requires --url");
+                    Err(failure.hint("for the server of a suite, write `headers:` beside its `url`"))
+                }
                 (_, false) => Err(Failure::bad_input("bad-flag", "-e and --cwd require a command after `--`")),
                 _ => Ok(None),
             };
@@ -251,15 +270,12 @@ impl SuiteArgs {
         let text = url.iter().chain(command).cloned().collect::<Vec<_>>().join(" ");
         let length = u32::try_from(text.chars().count()).unwrap_or(u32::MAX).max(1);
         let place = Place { file: "command line".into(), line: 1, column: 1, length, text };
-        let pair = |text: &String, separator: char, flag: &str| {
-            let (name, value) = text
-                .split_once(separator)
-                .ok_or_else(|| Failure::bad_input("bad-flag", format!("{flag} {text}: expected a name, `{separator}` and a value")))?;
-            Ok((name.trim().to_owned(), value.trim_start().to_owned()))
+        let pair = |flag: &str, text: &str, read: fn(&str) -> Result<(String, String), String>| {
+            read(text).map_err(|why| Failure::bad_input("bad-flag", format!("{flag} {}: {why}", malformed::shown(text))))
         };
         let launch = (!command.is_empty())
             .then(|| {
-                let env = env.iter().map(|text| pair(text, '=', "-e")).collect::<Result<_, Failure>>()?;
+                let env = env.iter().map(|text| pair("-e", text, parse_variable)).collect::<Result<_, Failure>>()?;
                 // A folder that was asked for is another thing than the one that happens to be here: hosts keep the former only.
                 let asked = cwd.as_ref().and_then(|folder| folder.to_str()).filter(|folder| !folder.contains("${")).map(str::to_owned);
                 let folder = if asked.is_some() { None } else { cwd.clone() }.unwrap_or_else(settings::current_folder);
@@ -272,7 +288,7 @@ impl SuiteArgs {
             (Some(_), [Transport::Sse]) => Transport::Sse,
             (Some(_), _) => Transport::Http,
         };
-        let headers = headers.iter().map(|text| pair(text, ':', "--header")).collect::<Result<_, Failure>>()?;
+        let headers = headers.iter().map(|text| pair("--header", text, parse_header)).collect::<Result<_, Failure>>()?;
         let binding =
             Binding { transport, place: place.clone(), launch, url: url.clone(), headers, port_from: None, reach: Reach::default() };
         let (era, protocol_version) = (EraChoice::Auto, None);
@@ -288,6 +304,15 @@ fn read(file: &Path, environment: &Environment) -> Result<String, Vec<Diagnostic
     }
     let bytes = read_file(file, MOST_BYTES).map_err(|reason| problem("cannot-read", format!("`{named}` {reason}")))?;
     String::from_utf8(bytes).map_err(|_| problem("not-text", format!("`{named}` is not UTF-8 text")))
+}
+
+/// What is said of suites that are left out.
+fn told_of(left_out: &[PathBuf]) -> Option<String> {
+    let first = left_out.first()?.display();
+    Some(match left_out.len() - 1 {
+        0 => format!("the suite `{first}` is left out"),
+        others => format!("the suite `{first}` and {} are left out", counted(others, "other")),
+    })
 }
 
 /// The same for all spellings of a path.

@@ -10,6 +10,7 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::json_mistake::json_mistake;
+use crate::malformed;
 use crate::network::NetworkArgs;
 use crate::oddities::StrictArgs;
 use crate::restriction::RestrictionArgs;
@@ -434,7 +435,7 @@ fn free_port() -> Result<String, Failure> {
 
 /// The URL of a server.
 pub(crate) fn parse_url(text: &str) -> Result<Url, Failure> {
-    server_url(text).map_err(|bad| Failure::bad_input("bad-url", format!("`{text}` {bad}")).hint(URL_HINT))
+    server_url(text).map_err(|bad| Failure::bad_input("bad-url", format!("`{}` {bad}", malformed::without_password(text))).hint(URL_HINT))
 }
 
 /// A URL with `${port}`, which is filled in later.
@@ -488,7 +489,7 @@ fn choices(typed: &str, allowed: &[&str]) -> String {
 pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("expected NAME=VALUE".into()),
+        _ => Err(malformed::remedy(text, "=")),
     }
 }
 
@@ -498,6 +499,6 @@ pub(crate) fn parse_header(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() && name.bytes().all(is_token) && !value.contains(['\r', '\n', '\0']) => {
             Ok((name.to_owned(), value.trim().to_owned()))
         }
-        _ => Err("expected 'Name: value'".into()),
+        _ => Err(malformed::remedy(text, ": ")),
     }
 }

@@ -1,5 +1,6 @@
 //! The flags as typed, for the command that repeats a test. Omits the flags that select tests or only change the output.
 
+use crate::malformed::without_password;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use mcproof_client::redaction::Redactor;
@@ -16,6 +17,7 @@ const LEFT_OUT: &[&str] = &[
     "trace",
     "update_baseline",
     "fail_fast",
+    "fail_on_flaky",
     "filters",
     "jobs",
     "json",
@@ -78,16 +80,6 @@ fn without_secret(id: &str, value: &str) -> String {
         Some((name, ':')) => format!("{name}: [redacted]"),
         Some((name, sign)) => format!("{name}{sign}[redacted]"),
         None => without_password(value),
-    }
-}
-
-/// A URL that names a user mostly names the password as well.
-fn without_password(value: &str) -> String {
-    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    match rest[..end].rfind('@') {
-        Some(at) => format!("{scheme}://[redacted]{}", &rest[at..]),
-        None => value.to_owned(),
     }
 }
 

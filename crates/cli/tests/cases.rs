@@ -130,6 +130,9 @@ fn a_test_that_passes_when_it_is_tried_again_is_flaky() {
     );
     let text = format!("{server}tests: [{{ name: a, retries: {{ max: 2, delay: 1ms }}, steps: [tools] }}]\n");
     check(&text, &["--era", "legacy"], 0, &["FLAKY", "server exited with code 3", "1 flaky"]);
+    std::fs::remove_file(folder.path().join("flag")).unwrap();
+    let ran = run_suite(&text, &["--era", "legacy", "--fail-on-flaky"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("1 test passed only after a retry"), "{}{}", ran.stdout, ran.stderr);
     check(
         &format!("{TRACKER}retries: {{ max: 2, delay: 1ms }}\ntests: [{{ name: a, steps: [{{ call: nope }}] }}]\n"),
         &[],
@@ -179,7 +182,7 @@ fn a_skipped_test_says_why_and_is_not_green() {
 #[test]
 fn only_runs_what_says_so_and_warns() {
     let text = format!("{TRACKER}tests:\n  - {{ name: a, steps: [tools] }}\n  - {{ name: b, only: true, steps: [tools] }}\n");
-    check(&text, &[], 0, &["only 1 of 2 tests of this suite are run", "1 passed"]);
+    check(&text, &["--allow-only"], 0, &["only 1 of 2 tests of this suite are run", "1 passed"]);
 }
 
 #[test]

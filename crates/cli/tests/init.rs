@@ -95,6 +95,14 @@ fn python_servers_pass_at_once() {
 }
 
 #[test]
+fn tools_that_are_named_one_by_one_are_told_to_stand_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = mcproof(folder.path()).args(["init", "--call", "a", "--call", "b", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("separate the names of tools with commas"), "{}", said(&output));
+}
+
+#[test]
 fn a_mistyped_tool_is_told_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let binary = env!("CARGO_BIN_EXE_mcproof");
@@ -294,6 +302,78 @@ fn the_forms_install_what_the_project_names() {
         assert!(text.contains(&format!("{step} -r requirements.txt\n")) && !text.contains("review"), "{text}");
         assert_eq!(Yaml::load_from_str(&text).unwrap().len(), 1, "{text}");
     }
+}
+
+#[test]
+fn in_a_subfolder_the_forms_are_in_the_root_of_the_repository() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("packages/My server");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir(root.path().join(".git")).unwrap();
+    std::fs::write(root.path().join(".git/HEAD"), "ref: refs/heads/trunk\n").unwrap();
+    std::fs::write(folder.join("requirements.txt"), "mcp\n").unwrap();
+    let output = init_many(&folder, 0, &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("the root of the repository, and run in packages/My server; "), "{}", said(&output));
+    assert!(!folder.join(".github").exists() && !folder.join(".gitlab").exists() && !folder.join(".pre-commit-config.yaml").exists());
+    let read = |file: &str| std::fs::read_to_string(root.path().join(file)).unwrap();
+    let workflow = read(".github/workflows/mcproof-packages-my-server.yml");
+    for part in [
+        "    branches: [trunk]\n",
+        "    defaults: { run: { working-directory: packages/My server } }\n",
+        "            packages/My server/mcproof.xml\n",
+        "          name: mcproof-packages-my-server\n",
+    ] {
+        assert!(workflow.contains(part), "{part:?} is not in\n{workflow}");
+    }
+    let job = read(".gitlab/mcproof-packages-my-server.yml");
+    for part in
+        ["include: { local: .gitlab/mcproof-packages-my-server.yml }", "\nmcproof-packages-my-server:\n", "    - cd 'packages/My server'\n"]
+    {
+        assert!(job.replace('"', "").contains(part), "{part:?} is not in\n{job}");
+    }
+    let hook = read(".pre-commit-config.yaml");
+    assert!(hook.replace('"', "").contains("entry: mcproof test 'packages/My server'\n"), "{hook}");
+    for form in [workflow, job, hook] {
+        assert!(!form.contains("__"), "{form}");
+        assert_eq!(Yaml::load_from_str(&form).unwrap().len(), 1, "{form}");
+    }
+    // Another package of the repository has jobs of its own, and adds its hook to those that are there.
+    let other = root.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    assert!(init_many(&other, 0, &[]).status.success());
+    assert!(root.path().join(".github/workflows/mcproof-other.yml").is_file() && other.join("mcproof.pre-commit.yaml").is_file());
+}
+
+#[test]
+fn a_fault_of_the_server_is_accepted_in_the_suite_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"
+import sys, json
+print("Server ready", flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    results = {"tools/list": {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]}}
+    results["initialize"] = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    method, answer = message["method"], {"jsonrpc": "2.0", "id": message["id"]}
+    error = {"code": -32602 if method == "tools/call" else -32601, "message": "unknown"}
+    print(json.dumps({**answer, "result": results[method]} if method in results else {**answer, "error": error}), flush=True)
+"#;
+    std::fs::write(folder.path().join("s.py"), script).unwrap();
+    let output = mcproof(folder.path()).args(["init", "--", "python3", "s.py"]).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("which `allow_faults` accepts in the suite until it is mended: the server wrote a line"),
+        "{}",
+        said(&output)
+    );
+    let (_, text) = suite(folder.path());
+    assert!(text.contains("\n# review: tests would fail") && text.contains("`Server ready`\n"), "{text}");
+    assert!(text.contains("\nallow_faults: true\n\ntests:\n"), "{text}");
+    let output = mcproof(folder.path()).arg("test").output().unwrap();
+    assert!(output.status.success() && said(&output).contains("warning"), "{}", said(&output));
 }
 
 #[test]

@@ -317,6 +317,12 @@ fn capabilities_are_declared_when_asked() {
 fn a_server_that_is_not_there_exits_3() {
     run(&["inspect", "http://127.0.0.1:1/mcp", "--method", "tools/list"]).check_failed(3, &["127.0.0.1:1 refused", "hint"]);
     run(&["tools", "--", "/no/such/program"]).check_failed(3, &["`/no/such/program` was not found"]);
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("server");
+    std::fs::write(&script, "#!/old/place/venv/bin/python\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let missing = "is there, but its interpreter `/old/place/venv/bin/python` is not";
+    run(&["tools", "--", script.to_str().unwrap()]).check_failed(3, &[missing]);
     run(&["tools", "--cwd", "/no/such/folder", "--", "true"]).check_failed(3, &["/no/such/folder", "--cwd"]);
 }
 

@@ -58,7 +58,7 @@ impl World {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-        mcproof.current_dir(self.folder.path()).env("XDG_STATE_HOME", self.path(".state")).args(arguments);
+        mcproof.current_dir(self.folder.path()).env("XDG_STATE_HOME", self.path(".state")).env_remove("CI").args(arguments);
         mcproof
     }
 
@@ -114,6 +114,96 @@ fn a_selection_takes_what_it_names() {
         &["echo is (badly) expected [http]", "ping [http]"],
     );
     assert_eq!(world.planned(&["--repeat", "3"]).len(), 36);
+}
+
+#[test]
+fn a_command_that_replaces_the_suites_own_has_its_variables_and_folder() {
+    let world = World::new(
+        "server: { stdio: { command: x, env: { STORE: \"${tmp}/store\", SET: suite }, cwd: sub } }\ntests: [{ name: a, steps: [ping] }]\n",
+    );
+    std::fs::create_dir(world.path("sub")).unwrap();
+    let script = "echo \"store=$STORE set=$SET folder=$(basename $PWD)\" >&2; exit 3";
+    let ran = world.run(&["test", "-e", "SET=typed", "--", "sh", "-c", script]);
+    let told = ran.stdout.lines().find(|line| line.trim_start().starts_with("stderr")).unwrap_or(&ran.stdout).to_owned();
+    assert!(told.contains("/store set=typed folder=sub") && !told.contains("store=/store"), "{told}");
+    let ran = world.run(&["test", "--cwd", ".", "--", "sh", "-c", script]);
+    assert!(!ran.stdout.contains("folder=sub"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("/store set=suite folder="), "{}", ran.stdout);
+}
+
+#[test]
+fn nothing_after_the_two_dashes_is_refused() {
+    let world = World::new(SUITE);
+    for arguments in [&["test", "--"][..], &["plan", ".", "--"], &["tools", "--"], &["check", "--"], &["lock", "--"], &["init", "--"]] {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains("nothing follows `--`"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn suites_run_whatever_git_ignores_and_others_are_named() {
+    let world = World::new("server: { stdio: mcproof demo shop }\ntests: [{ name: here, steps: [tools] }]\n");
+    let text = std::fs::read_to_string(world.path("s.mcproof.yaml")).unwrap();
+    for folder in ["build", "node_modules", ".hidden"] {
+        std::fs::create_dir(world.path(folder)).unwrap();
+        std::fs::write(world.path(folder).join("x.mcproof.yaml"), text.replace("here", folder)).unwrap();
+    }
+    std::fs::write(world.path(".gitignore"), "build/\n").unwrap();
+    assert_eq!(world.planned(&[]), ["build [stdio]", "here [stdio]"]);
+    let ran = world.run(&["test"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(ran.stderr.contains("warning: the suite `./.hidden/x.mcproof.yaml` is left out; name it to run it"), "{}", ran.stderr);
+    assert_eq!(world.planned(&["node_modules"]), ["node_modules [stdio]"]);
+    let ran = world.run(&["plan", ".", ".hidden/x.mcproof.yaml"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    std::fs::remove_file(world.path("s.mcproof.yaml")).unwrap();
+    std::fs::remove_dir_all(world.path("build")).unwrap();
+    let ran = world.run(&["test"]);
+    assert_eq!(ran.code, Some(4));
+    assert!(ran.stderr.contains("no suites found in .") && ran.stderr.contains("`./.hidden/x.mcproof.yaml`"), "{}", ran.stderr);
+}
+
+#[test]
+fn only_is_refused_where_nobody_works_on_a_test() {
+    let world = World::new(
+        "server: { stdio: mcproof demo shop }\ntests:\n  - { name: a, only: true, steps: [tools] }\n  - { name: b, steps: [tools] }\n",
+    );
+    let run = |arguments: &[&str]| {
+        let output = world.command(arguments).env("CI", "true").output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for verb in ["test", "plan"] {
+        let (code, told) = run(&[verb]);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains("only 1 of 2 tests of this suite are run, but `CI` is set") && told.contains("--allow-only"), "{told}");
+        assert!(told.contains("s.mcproof.yaml:3:"), "{told}");
+        assert_eq!(run(&[verb, "--allow-only"]).0, Some(0));
+    }
+    assert_eq!(world.run(&["test"]).code, Some(0));
+}
+
+#[test]
+fn what_is_malformed_is_not_shown_as_it_may_be_a_secret() {
+    let world = World::new(SUITE);
+    let check = |arguments: &[&str], said: &str| {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?}");
+        assert!(!ran.stderr.contains("s3cret") && ran.stderr.contains(said), "{}", ran.stderr);
+    };
+    check(
+        &["tools", "http://h", "--header", "Authorization=Bearer s3cret"],
+        "'Authorization=…' for '--header <NAME: VALUE>': expected 'Authorization: VALUE'",
+    );
+    check(&["tools", "http://h", "--header", "s3cret"], "expected 'NAME: VALUE'");
+    check(&["tools", "http://h", "--header", "Authorization:", "Bearer", "s3cret"], "--header 'Authorization: VALUE'");
+    check(&["tools", "-e", "API_KEY s3cret", "--", "true"], "expected 'API_KEY=VALUE'");
+    check(&["test", "--url", "http://h", "--header", "Authorization=s3cret"], "expected 'Authorization: VALUE'");
+    check(&["test", "-e", "API_KEY s3cret", "--", "true"], "expected 'API_KEY=VALUE'");
+    check(&["test", "--var", "password s3cret"], "--var password …: expected NAME=TEXT");
+    check(&["test", "--url", "htp://ann:s3cret@h"], "htp://[redacted]@h");
+    check(&["tools", "http://ann:s3cret@"], "[redacted]@");
+    check(&["tools", "http://h", "--bearer", "env:"], "--bearer: nothing follows the colon");
 }
 
 #[test]

@@ -90,6 +90,12 @@ fn what_does_not_follow_is_told() {
     let progress = "      - { call: long_operation, with: { id: 1 }, meta: { progressToken: 1 }, timeout: 300ms, notifications";
     check_failure(&format!("{progress}: [{{ method: x }}] }}\n"), &["list of notifications does not match", "notifications/progress"]);
     check_failure(&format!("{progress}: [] }}\n"), &["expected  0 elements", "found     1 element"]);
+    let earlier =
+        "      - { call: long_operation, with: { id: 1 }, meta: { progressToken: 1 } }\n      - { ping: , timeout: 300ms, notifications";
+    check_failure(
+        &format!("{earlier}: [{{ method: notifications/progress }}] }}\n"),
+        &["no notification came within 300 ms", "before this step"],
+    );
     check_failure("      - { close_stdin: , exited: { code: 3 } }\n", &["expected 3, found 0"]);
     check_failure("      - { signal: KILL, exited: { code: 0 } }\n", &["expected an exit code, found: server was ended by SIGKILL"]);
     check_failure("      - { signal: CONT, exited: { within: 200ms } }\n", &["the server still runs, 200 ms after `signal CONT`"]);

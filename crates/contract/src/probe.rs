@@ -242,7 +242,9 @@ fn is_final(probed: &Probed) -> bool {
         Some(
             ConnectFailure::Address(_)
                 | ConnectFailure::NoModernSse
-                | ConnectFailure::Start(StartFailure::NotFound { .. } | StartFailure::NoFolder(_) | StartFailure::Empty)
+                | ConnectFailure::Start(
+                    StartFailure::NotFound { .. } | StartFailure::NoInterpreter { .. } | StartFailure::NoFolder(_) | StartFailure::Empty
+                )
         )
     )
 }

@@ -122,7 +122,9 @@ fn shortened(diagnostic: &Diagnostic) -> String {
 /// Which step it was that did not succeed.
 fn failing_step(failure: &ConnectFailure, target: &Target, evidence: &Evidence) -> StepId {
     match failure {
-        ConnectFailure::Start(StartFailure::NotFound { .. } | StartFailure::Empty) => return StepId::Command,
+        ConnectFailure::Start(StartFailure::NotFound { .. } | StartFailure::NoInterpreter { .. } | StartFailure::Empty) => {
+            return StepId::Command;
+        }
         ConnectFailure::Start(_) => return StepId::Start,
         ConnectFailure::Address(_) => return StepId::Address,
         ConnectFailure::Unauthorized { .. } => return StepId::Authorization,

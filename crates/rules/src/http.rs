@@ -4,7 +4,7 @@
 use super::connections::{second_request_hangs, unanswered_posts};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange};
-use mcproof_analysis::diagnosis::remedy_for_body;
+use mcproof_analysis::diagnosis::{PAGE, is_page, remedy_for_body};
 use mcproof_analysis::probes::{BAD_VERSION_DELETE, BAD_VERSION_GET};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
@@ -383,7 +383,9 @@ fn answer_content_type(conversation: &ConversationView<'_>) -> Judgment {
         let kind = exchange.header("content-type").map_or_else(|| "no content type".to_owned(), |kind| format!("`{}`", excerpt(kind)));
         let what = message_of(exchange).and_then(|message| Some(format!("`{}`", message.get("method")?.as_str()?)));
         let what = what.unwrap_or_else(|| "the GET of the stream".into());
-        Violation::new(format!("the response to {what} has {kind}"), exchange.heads())
+        let body = exchange.body.map(|(_, body)| String::from_utf8_lossy(body)).unwrap_or_default();
+        let remedy = is_page(exchange.header("content-type").unwrap_or_default(), &body).then(|| PAGE.to_owned());
+        Violation { remedy, ..Violation::new(format!("the response to {what} has {kind}"), exchange.heads()) }
     });
     Judgment::of(violation.into_iter().collect(), answered.len(), "no request got a response with a body")
 }
@@ -780,6 +782,18 @@ fn serves_trailing_slash(conversation: &ConversationView<'_>) -> Judgment {
 mod tests {
     use super::*;
     use mcproof_analysis::example;
+
+    #[test]
+    fn a_page_for_people_is_no_message_with_another_type() {
+        let check = |kind: &str, body: &str, expected: Option<&str>| {
+            let text = format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}\n< 200 content-type: {kind}\n< {body}");
+            let judged = answer_content_type(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
+            let Judgment::Broken(violations) = judged else { panic!("{judged:?}") };
+            assert_eq!(violations[0].remedy.as_deref(), expected, "{body}");
+        };
+        check("text/html", "<!doctype html><html></html>", Some(PAGE));
+        check("text/html", "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", None);
+    }
 
     #[test]
     fn a_connection_that_is_closed_upon_each_unknown_version_is_no_refusal() {

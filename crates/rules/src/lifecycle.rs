@@ -327,7 +327,8 @@ fn outlived(conversation: &ConversationView<'_>) -> bool {
 }
 
 /// Why next to nothing can be tested on a server that lets nobody in, or that nobody understands.
-pub(super) const WANTS_AUTHORIZATION: &str = "the server requires authorization; `--bearer env:NAME` sends a token";
+pub(super) const WANTS_AUTHORIZATION: &str =
+    "the server requires authorization; `--bearer env:NAME` sends a token, `--header 'X-Api-Key: …'` a key in a header of its own";
 pub(super) const REFUSES_ACCESS: &str = "the server refuses access with status 403";
 pub(super) const NOT_ALL_KEPT: &str = "the server sent more than is kept of a conversation";
 pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not be read";

@@ -11,6 +11,7 @@ mod duration;
 pub mod faults;
 pub mod file_kind;
 pub mod format;
+mod given_server;
 pub mod habits;
 pub mod include;
 pub mod judge;
@@ -38,8 +39,9 @@ pub mod test;
 #[cfg(test)]
 mod tests;
 
-pub use discover::discover;
+pub use discover::{Discovered, NOT_SEARCHED, discover};
 pub use duration::{BadDuration, parse_duration};
+pub use given_server::Kept;
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{Tls, inherited_secrets};
 use mcproof_record::Diagnostic;
@@ -55,6 +57,9 @@ pub(crate) use step::{COUNTER, NO_EXPECTATION};
 pub use template::{MissingVariable, interpolate, interpolate_text};
 pub(crate) use test::TMP;
 
+/// The code of the notice that tests with `only` leave out the others.
+pub const ONLY: &str = "only";
+
 /// What a suite takes from outside.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
@@ -66,6 +71,8 @@ pub struct Environment {
     pub profile: Option<String>,
     /// A server from the command line; it takes the place of the suite's own.
     pub server: Option<Server>,
+    /// What its command has of the suite's own.
+    pub kept: Kept,
     /// To which a suite's own `tls:` adds.
     pub tls: Tls,
     /// What the suite may touch; everything if there is none.

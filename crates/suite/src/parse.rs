@@ -1,6 +1,5 @@
 //! Reads a whole suite from its tree. All mistakes are collected; a suite comes out only when there are none.
 
-use super::Environment;
 use super::answers::ANSWERS;
 use super::audit::{AUDIT, read_audit};
 use super::auth::literal_secrets;
@@ -8,6 +7,7 @@ use super::document::{self, Kind, Node};
 use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::file_kind::{FileKind, other_kind};
 use super::format::{Fault, Key, Object, Presence, Shape};
+use super::given_server::in_place_of;
 use super::include::read_tree;
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
 use super::plan::{
@@ -19,10 +19,11 @@ use super::reader::Reader;
 use super::resilience::{BREAKER, BREAKER_DOC, RETRY, RETRY_DOC, read_breaker, read_retry};
 use super::retries::{RETRIES, read_retries};
 use super::server::{SERVER, read_server};
-use super::skip::{SKIP_RULES_DOC, read_skipped_rules};
+use super::skip::{ALLOW_FAULTS_DOC, SKIP_RULES_DOC, read_skipped_rules};
 use super::source::{Source, Span};
 use super::step::{REDACT_DOC, STEP, read_redactions};
 use super::test::{Defaults, TEST, read_isolation, read_list, read_steps, read_test};
+use super::{Environment, ONLY};
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
 
@@ -134,6 +135,16 @@ pub static SUITE: Object<SuiteDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.skip_rules = read_skipped_rules(reader, node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "allow_faults",
+            doc: ALLOW_FAULTS_DOC,
+            shape: Shape::Flag,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.allows_faults = reader.flag(node)?;
                 Ok(())
             },
         },
@@ -352,6 +363,7 @@ pub struct SuiteDraft {
     output: OutputCheck,
     tags: Vec<String>,
     skip_rules: Vec<SkippedRule>,
+    allows_faults: bool,
     isolation: Isolation,
     retries: Retries,
     /// On the way to each of its servers.
@@ -427,6 +439,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         answers,
         tags: draft.tags,
         skip_rules: draft.skip_rules,
+        allows_faults: draft.allows_faults,
         isolation: draft.isolation,
         retries: draft.retries,
         retry: draft.retry,
@@ -460,7 +473,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     if let Some(key) = only {
         let chosen = all.iter().filter(|(_, is_chosen)| *is_chosen).count();
         let message = format!("only {chosen} of {} tests of this suite are run", all.len());
-        let notice = Diagnostic::warning("only", message).at(reader.place(key));
+        let notice = Diagnostic::warning(ONLY, message).at(reader.place(key));
         notices.push(notice.hint("take `only` out when you are done"));
     }
     let (mut cases, mut left_out) = (Vec::new(), Vec::new());
@@ -504,6 +517,7 @@ fn last_line(source: &Source, span: Span, starts: &[Span]) -> u32 {
 
 /// `None` if the servers could not be read; then it is already said why.
 fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Option<BTreeMap<String, Server>> {
+    let environment = reader.environment;
     if let (Some(_), Some((_, key))) = (&draft.server, &draft.servers) {
         reader.error("conflicting-keys", "a suite has `server` or `servers`, not both", *key);
         return None;
@@ -514,8 +528,8 @@ fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Opt
             reader.error("several-servers", message, *key);
             return None;
         }
-        if let (Some(given), [entry]) = (&reader.environment.server, entries.as_slice()) {
-            return Some(BTreeMap::from([(entry.key.text.clone(), given.clone())]));
+        if let (Some(given), [entry]) = (&environment.server, entries.as_slice()) {
+            return in_place_of(reader, Some(&entry.value), given).map(|server| BTreeMap::from([(entry.key.text.clone(), server)]));
         }
         if entries.is_empty() {
             reader.error("missing-server", "`servers` names none", *key);
@@ -539,8 +553,9 @@ fn read_servers(reader: &mut Reader<'_>, draft: &SuiteDraft, tree: &Node) -> Opt
         reader.wrong_type(&Shape::Objects(&SERVER).expected(), node);
         return None;
     }
-    if let Some(given) = &reader.environment.server {
-        return Some(BTreeMap::from([(given.name.clone(), given.clone())]));
+    if let Some(given) = &environment.server {
+        let own = draft.server.as_ref().map(|(own, _)| own);
+        return in_place_of(reader, own, given).map(|server| BTreeMap::from([(server.name.clone(), server)]));
     }
     let Some((node, key)) = &draft.server else {
         if matches!(&tree.kind, Kind::Map(entries) if entries.iter().all(|entry| SUITE.keys.iter().any(|key| key.name == entry.key.text))) {

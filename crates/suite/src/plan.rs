@@ -276,6 +276,8 @@ pub struct Case {
     pub last_line: u32,
     pub tags: Vec<String>,
     pub skip_rules: Vec<SkippedRule>,
+    /// Whether faults on the wire are warnings.
+    pub allows_faults: bool,
     pub skips: Vec<Skip>,
     pub isolation: Isolation,
     pub retries: Retries,

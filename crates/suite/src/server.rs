@@ -17,7 +17,7 @@ use mcproof_client::{URL_HINT, check_server_url};
 use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Diagnostic;
 
-const PORT: &str = "${port}";
+pub(crate) const PORT: &str = "${port}";
 
 /// `server:`, or one value of `servers:`.
 pub static SERVER: Object<ServerDraft> = Object {
@@ -571,7 +571,7 @@ fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     Ok(url)
 }
 
-fn read_texts(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, String)>, Fault> {
+pub(crate) fn read_texts(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<(String, String)>, Fault> {
     let entries = match &node.kind {
         Kind::Map(entries) => entries,
         Kind::Broken => return Err(Fault::Reported),

@@ -98,6 +98,16 @@ pub static TEST: Object<TestDraft> = Object {
             },
         },
         Key {
+            name: "allow_faults",
+            doc: "in place of the suite's: whether what the server does wrong besides its responses fails no test",
+            shape: Shape::Flag,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.allows_faults = Some(reader.flag(node)?);
+                Ok(())
+            },
+        },
+        Key {
             name: "skip",
             doc: "does not run the test, for this reason",
             shape: Shape::Text,
@@ -235,6 +245,7 @@ pub struct TestDraft {
     output: Option<OutputCheck>,
     tags: Vec<String>,
     skip_rules: Vec<SkippedRule>,
+    allows_faults: Option<bool>,
     skips: Vec<Skip>,
     only: Option<Span>,
     isolation: Option<Isolation>,
@@ -257,6 +268,7 @@ pub(crate) struct Defaults<'a> {
     pub(crate) answers: Answers,
     pub(crate) tags: Vec<String>,
     pub(crate) skip_rules: Vec<SkippedRule>,
+    pub(crate) allows_faults: bool,
     pub(crate) isolation: Isolation,
     pub(crate) retries: Retries,
     pub(crate) retry: Option<Retry>,
@@ -390,6 +402,7 @@ fn read_case(
         last_line: node.span.line,
         tags,
         skip_rules,
+        allows_faults: draft.allows_faults.unwrap_or(defaults.allows_faults),
         skips: draft.skips,
         isolation,
         retries: draft.retries.unwrap_or(defaults.retries),

@@ -2,7 +2,7 @@
 
 use super::plan::{Action, Binding, ExpectedFailure, Listing, Suite};
 use super::source::Source;
-use super::{Environment, document, load};
+use super::{Environment, Kept, document, load};
 use mcproof_client::{Proxies, Proxy};
 use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Diagnostic;
@@ -189,6 +189,38 @@ fn a_server_from_the_command_line_takes_the_place_of_the_suites_own() {
     let refused =
         "1:1 `servers` several-servers: this suite has several servers, so that one from the command line cannot take their place";
     assert_eq!(names(&format!("servers: {{a: {{stdio: x}}, b: {{stdio: y}}}}\n{tests}")), Err(vec![refused.into()]));
+}
+
+#[test]
+fn a_command_in_place_of_the_suites_keeps_variables_and_folder() {
+    let newer = "server: {stdio: {command: new 2, env: {SET: anew}}}\ntests: [{name: a, steps: [ping]}]\n";
+    let mut given = read(newer).unwrap().servers["server"].clone();
+    given.bindings[0].launch.as_mut().unwrap().folder = Path::new("/shell").to_owned();
+    let check = |kept: Kept, server: &str, expected: Result<(&[(&str, &str)], Option<&str>), &str>| {
+        let environment = Environment { server: Some(given.clone()), kept, ..environment() };
+        let text = format!("{server}\ntests: [{{name: a, steps: [ping]}}]\n");
+        let found = load("s.yaml", &text, Path::new("/suites"), &environment).map_err(|diagnostics| diagnostics[0].code.clone());
+        let launch = found.map(|suite| suite.servers.values().next().unwrap().bindings[0].launch.clone().unwrap());
+        let seen = launch.as_ref().map(|launch| {
+            let env: Vec<(&str, &str)> = launch.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let folder = if launch.cwd.is_some() { "/suites" } else { "/shell" };
+            assert_eq!((launch.command.join(" ").as_str(), launch.folder.as_path()), ("new 2", Path::new(folder)), "{server}");
+            (env, launch.cwd.as_deref())
+        });
+        assert_eq!(seen.map_err(String::as_str), expected.map(|(env, cwd)| (env.to_vec(), cwd)), "{server}");
+    };
+    let own = "server: {stdio: {command: '${env.NOPE}', env: {STORE: '${tmp}', SET: '${env.NOPE}', KEY: '${env.TOKEN}'}, cwd: sub}}";
+    let env = [("STORE", "${tmp}"), ("KEY", "s3cret"), ("SET", "anew")];
+    check(Kept::VariablesAndFolder, own, Ok((&env[..], Some("sub"))));
+    check(Kept::Variables, own, Ok((&env[..], None)));
+    check(Kept::Nothing, own, Ok((&env[2..], None)));
+    check(Kept::Variables, &own.replace("server: {", "servers: {shop: {").replace("}}", "}}}"), Ok((&env[..], None)));
+    let http = "server: {http: {command: x, url: 'http://h:${port}', env: {PORT: '${port}', A: b}}}";
+    check(Kept::Variables, http, Ok((&[("A", "b"), ("SET", "anew")][..], None)));
+    check(Kept::Variables, "server: {stdio: x}", Ok((&env[2..], None)));
+    check(Kept::Variables, "server: {http: 'http://h'}", Ok((&env[2..], None)));
+    check(Kept::Variables, "server: {stdio: {command: x, env: {A: '${env.NOPE}'}}}", Err("unknown-variable"));
+    check(Kept::Variables, "server: {stdio: {command: x, env: a}}", Err("wrong-type"));
 }
 
 #[test]

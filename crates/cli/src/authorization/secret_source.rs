@@ -51,6 +51,10 @@ impl SecretSource {
     /// Reads the secret; warns of one that stands on the command line.
     pub(crate) fn read(&self, flag: &str) -> Result<Secret, Failure> {
         let secret = match self {
+            Self::Variable(name) | Self::File(name) if name.is_empty() => {
+                let hint = "write env:NAME with the name of an environment variable, or file:PATH";
+                return Err(Failure::bad_input("bad-flag", format!("{flag}: nothing follows the colon")).hint(hint));
+            }
             Self::Variable(name) => settings::variable(name).map(Secret::new).ok_or_else(|| {
                 let message = format!("{flag}: environment variable `{name}` is not set or not valid UTF-8");
                 Failure::bad_input("missing-environment-variable", message)

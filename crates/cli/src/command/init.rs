@@ -3,6 +3,7 @@
 mod files;
 mod go;
 mod install;
+mod repository;
 
 use crate::contracts::{self, CaptureExtent, ClientArgs, Contracts};
 use crate::conversation::{self, Watching};
@@ -13,18 +14,21 @@ use crate::oddities::{self, StrictArgs};
 use crate::starter::{self, BaseEnvironment, Exploration, Explored, ServerSection, Stage, Started, StarterSuite};
 use crate::status::Status;
 use crate::target::{Resolved, TargetArgs, Words, host};
-use crate::{output, printing, settings};
+use crate::{output, printing, settings, traffic};
 use files::{Planned, Scaffold, Written};
 use install::Installation;
-use mcproof_analysis::diagnosis::{evidence, of_list_failure};
+use mcproof_analysis::diagnosis::{Audience, evidence, of_list_failure};
+use mcproof_analysis::oddities::{Odd, Oddities};
 use mcproof_check::Permission;
 use mcproof_client::redaction::Redactor;
-use mcproof_client::{Handshake, Launch, Target};
+use mcproof_client::{Handshake, Launch, Session, Target};
 use mcproof_contract as contract;
-use mcproof_record::{ContractLock, Diagnostic, counted};
+use mcproof_record::{ContractLock, Conversation, Diagnostic, FrameId, Opened, counted};
 use mcproof_report::{diagnostic, escape};
+use mcproof_suite::run::Traffic;
 use mcproof_suite::schema::suite_schema;
-use std::collections::BTreeMap;
+use repository::Place;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,7 +44,7 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     /// URL, or name of a server in .mcp.json; a command comes last, after `--`
     target: Option<String>,
-    /// Directory to write to, usually the root of the repository
+    /// Directory to write to; what runs in CI goes to the root of its git repository, and runs in this directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Overwrite existing files
@@ -92,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         Ok(visited) => visited,
         Err(exit) => return Ok(exit),
     };
-    let (resolved, interviewed) = interviewed;
+    let (resolved, interviewed, faults) = interviewed;
     if let Some(message) = interviewed.unknown_call() {
         return Err(Failure::bad_input("unknown-tool", format!("--call: {message}")));
     }
@@ -107,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let private = private(&resolved, &environment, &here);
     let surroundings = BaseEnvironment { now: settings::now(), private, secrets, environment };
     let mut suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
-    suite.text = surroundings.secrets.text(&suite.text).into_owned();
+    suite.text = surroundings.secrets.text(&starter::accepting(&suite.text, &faults)).into_owned();
     if suite.tests == 0 {
         let diagnostic = Diagnostic::error("no-test", "no test could be written: the suite cannot reach the server");
         return Err(Failure::new(
@@ -140,7 +144,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     };
     let verifies = locked.as_ref().is_some_and(|locked| locked.can_be_verified);
     planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "contract of the server".into() }));
-    let scaffold = Scaffold { suite: &suite_file, variables: &reaching.variables, verifies, installation: &installation };
+    let place = repository::find(&here.join(&arguments.dir));
+    let scaffold = Scaffold { suite: &suite_file, variables: &reaching.variables, verifies, installation: &installation, place: &place };
     planned.extend(files::scaffold(&arguments.dir, &scaffold));
     planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
     let written = files::write(&arguments.dir, &planned, arguments.force)?;
@@ -149,11 +154,17 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         let names = reaching.variables.join(", ");
         output::talk(&format!("set {names} before `mcproof test`: the values are not written to any file\n"));
     }
-    if let Some(note) = before_the_push(&written, &installation) {
+    if let Some(note) = before_the_push(&written, &installation, &place) {
         output::talk(&note);
     }
     let folder =
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
+    for fault in &faults {
+        output::talk(&format!(
+            "a known fault of the server, which `allow_faults` accepts in the suite until it is mended: {}\n",
+            escape(&surroundings.secrets.text(fault))
+        ));
+    }
     for what in &suite.refused {
         output::talk(&format!("no test covers {}\n", escape(what)));
     }
@@ -168,8 +179,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 
 /// Visits the server, and once more a moment later, in a process of its own if we start it. Gives what it said, or how the user
 /// ended it. The trace is that of the first visit, which asks all that the second one asks.
-fn visit_twice(resolved: Resolved, interview: &Exploration, watching: Watching) -> Result<Result<(Resolved, Explored), Exit>, Failure> {
+fn visit_twice(resolved: Resolved, interview: &Exploration, watching: Watching) -> Result<Result<Visited, Exit>, Failure> {
     let mut said: Option<Explored> = None;
+    let mut faults = Vec::new();
     output::talk("exploring the server and calling allowed tools …\n");
     let mut status = Status::new(watching);
     let exit = conversation::hold(&resolved, watching, async |session| {
@@ -180,6 +192,7 @@ fn visit_twice(resolved: Resolved, interview: &Exploration, watching: Watching) 
                 oddities::warn(session);
                 oddities::judge(session, resolved.oddities)?;
                 session.settle().await;
+                faults = faults_of(session);
                 if let Some(closed) = session.closed_because() {
                     let message = format!("{closed} during exploration: items without a response are only listed");
                     let warning = Diagnostic::warning("server-gone", message).hint("find the tool that causes it with `mcproof call`");
@@ -202,9 +215,37 @@ fn visit_twice(resolved: Resolved, interview: &Exploration, watching: Watching) 
     let exit = conversation::hold(&resolved, watching, async |session| {
         starter::interview_again(session, &mut interviewed, interview.timeout, &mut told(&mut status)).await;
         status.end();
+        let new: Vec<String> = faults_of(session).into_iter().filter(|fault| !faults.contains(fault)).collect();
+        faults.extend(new);
         Ok(Exit::Passed)
     })?;
-    Ok(if exit == Exit::Passed { Ok((resolved, interviewed)) } else { Err(exit) })
+    Ok(if exit == Exit::Passed { Ok((resolved, interviewed, faults)) } else { Err(exit) })
+}
+
+/// What the server said, and what it did wrong meanwhile.
+type Visited = (Resolved, Explored, Vec<String>);
+
+/// What fails a test in which it comes, whatever the responses are: a sentence about each kind.
+fn faults_of(session: &Session) -> Vec<String> {
+    let (tap, handshake) = (session.tap(), session.handshake());
+    let transcript = tap.transcript();
+    let is_whole = transcript.dropped == 0;
+    let conversation = Conversation {
+        name: "server".to_owned(),
+        transport: handshake.transport.to_string(),
+        revision: handshake.protocol_version.clone(),
+        opened: Opened::Yes,
+        probes: Vec::new(),
+        ending: None,
+        sdks: Vec::new(),
+        transcript,
+    };
+    let kinds = Odd::of(session, Audience::Suite, Oddities::Warn).kinds;
+    let told: BTreeSet<String> = kinds.iter().map(|kind| kind.code.clone()).collect();
+    let traffic = Traffic { conversation, is_whole, is_over: false, since: FrameId(0), skipped: Vec::new(), told };
+    let broken = if is_whole { traffic::judge(&traffic) } else { Vec::new() };
+    let all = kinds.into_iter().chain(broken.into_iter().map(|broken| broken.diagnostic));
+    all.map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text)).message).collect()
 }
 
 /// Shows the progress of the exploration.
@@ -258,13 +299,16 @@ impl Arguments {
 }
 
 /// What the jobs need from the user; nothing if they were there already.
-fn before_the_push(written: &Written, installation: &Installation) -> Option<String> {
-    let forms = [files::ON_GITHUB, files::ON_GITLAB];
-    let new: Vec<&str> = forms.into_iter().filter(|form| written.paths.iter().any(|path| path == Path::new(form))).collect();
+fn before_the_push(written: &Written, installation: &Installation, place: &Place) -> Option<String> {
+    let forms = files::jobs(place);
+    let new: Vec<String> = forms.iter().filter(|form| written.paths.contains(form)).map(|form| form.display().to_string()).collect();
     if new.is_empty() {
         return None;
     }
     let mut text = String::from("for CI: ");
+    if let Some(root) = &place.root {
+        text += &format!("the jobs are in {}, the root of the repository, and run in {}; ", root.display(), place.within);
+    }
     if let Some(commands) = installation.shown() {
         text += &format!("the jobs install the server with {commands}; ");
     }

@@ -38,7 +38,7 @@ enum Decision {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let suites = suite::discover(&arguments.paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))?;
+    let suites = suite::discover(&arguments.paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))?.suites;
     permit(arguments, &suites)?;
     let waiting = snapshot::waiting(&suites).map_err(|reason| Failure::bad_input("snapshot-unusable", reason))?;
     if waiting.is_empty() {

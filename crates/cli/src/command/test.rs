@@ -28,7 +28,7 @@ use clap::Args as _;
 use mcproof_client::auth::Authorization;
 use mcproof_client::{Endpoint, Guardian, Network, ShutdownTimeouts, Startup, Target};
 use mcproof_protocol::EraChoice;
-use mcproof_record::{Counts, Diagnostic, Event, Summary};
+use mcproof_record::{Counts, Diagnostic, Event, Summary, counted};
 use mcproof_report::Repeat;
 use mcproof_report::terminal::Detail;
 use mcproof_suite::plan::{Binding, Server};
@@ -62,6 +62,9 @@ pub(crate) struct Arguments {
     /// Stop after the first failure, or after N failures
     #[arg(short = 'x', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = whole(NonZeroU32::MIN..=NonZeroU32::MAX), help_heading = "Execution")]
     fail_fast: Option<NonZeroU32>,
+    /// Fail if a test passed only after a retry
+    #[arg(long, alias = "fail-on-flaky-tests", hide_short_help = true, help_heading = "Execution")]
+    fail_on_flaky: bool,
     /// Start each server only when its test starts, instead of ahead of time
     #[arg(long, hide_short_help = true, help_heading = "Execution")]
     no_warm_start: bool,
@@ -269,6 +272,12 @@ impl Arguments {
                 Exit::NothingSelected
             }
             None if counts.failed == 0 && counts.canceled == 0 => match written {
+                Written::All if self.fail_on_flaky && counts.flaky > 0 => {
+                    let message = format!("{} passed only after a retry: --fail-on-flaky is on", counted(counts.flaky, "test"));
+                    let diagnostic = Diagnostic::error("flaky", message).hint("the first attempt of each is among the results above");
+                    printing::report(&Failure::new(Exit::Failed, diagnostic));
+                    Exit::Failed
+                }
                 Written::All => Exit::Passed,
                 // Whoever waits for the report must not take its absence for success.
                 Written::Incompletely => Exit::BadInput,

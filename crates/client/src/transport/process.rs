@@ -10,7 +10,8 @@ use mcproof_system::{
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,6 +83,9 @@ pub enum StartFailure {
     Empty,
     #[error("`{program}` was not found")]
     NotFound { program: String },
+    /// A script whose first line names a program that is not there; with a carriage return behind it, the line does.
+    #[error("`{program}` is there, but its interpreter `{}` is not", .interpreter.escape_debug())]
+    NoInterpreter { program: String, interpreter: String },
     #[error("the working directory {} does not exist", .0.display())]
     NoFolder(PathBuf),
     #[error("`{program}` could not be started: {reason}")]
@@ -91,6 +95,29 @@ pub enum StartFailure {
         /// As the system numbers it.
         number: Option<i32>,
     },
+}
+
+/// What is not there: the program, or what runs it. Of a program in the PATH, nobody knows where it would be.
+fn not_found(launch: &Launch, program: &str) -> StartFailure {
+    let script = program.contains('/').then(|| launch.folder.clone().unwrap_or_default().join(program));
+    let program = program.to_owned();
+    match script.and_then(|script| missing_interpreter(&script)) {
+        Some(interpreter) => StartFailure::NoInterpreter { program, interpreter },
+        None => StartFailure::NotFound { program },
+    }
+}
+
+/// What the first line of a script names, if that is not there.
+fn missing_interpreter(script: &Path) -> Option<String> {
+    let mut head = Vec::new();
+    std::fs::File::open(script).ok()?.take(256).read_to_end(&mut head).ok()?;
+    let line = std::str::from_utf8(head.split(|byte| *byte == b'\n').next()?).ok()?.strip_prefix("#!")?;
+    // The system takes it for a part of the name, or of the only argument.
+    if line.ends_with('\r') {
+        return Some(line.trim_start().to_owned());
+    }
+    let interpreter = line.split_ascii_whitespace().next()?;
+    (!Path::new(interpreter).exists()).then(|| interpreter.to_owned())
 }
 
 /// How long a server may take to end by itself.
@@ -173,7 +200,7 @@ impl Process {
         }
         let start = Instant::now();
         let Spawned { group, mut child, stdin } = guardian.spawn(command).await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => StartFailure::NotFound { program: program.clone() },
+            std::io::ErrorKind::NotFound => not_found(launch, program),
             _ => other(&error),
         })?;
         let pid = child.id().expect("a child that was not waited for has an id");
@@ -369,5 +396,34 @@ async fn survivors(family: &[Descendant]) -> Vec<i32> {
             return alive.into_iter().collect();
         }
         sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_the_program_or_its_interpreter() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = |text: Option<&str>, expected: Option<&str>| {
+            let file = folder.path().join("run");
+            match text {
+                Some(text) => std::fs::write(&file, text).unwrap(),
+                None => std::fs::remove_file(&file).unwrap(),
+            }
+            let launch = Launch { folder: Some(folder.path().to_owned()), ..Launch::default() };
+            let program = "./run".to_owned();
+            let expected = match expected {
+                Some(interpreter) => StartFailure::NoInterpreter { program, interpreter: interpreter.to_owned() },
+                None => StartFailure::NotFound { program },
+            };
+            assert_eq!(not_found(&launch, "./run"), expected, "{text:?}");
+        };
+        check(Some("#!/old/venv/bin/python -u\nprint()\n"), Some("/old/venv/bin/python"));
+        check(Some("#!/bin/sh\r\necho\r\n"), Some("/bin/sh\r"));
+        check(Some("#!/bin/sh\necho\n"), None);
+        check(Some("\u{7f}ELF"), None);
+        check(None, None);
     }
 }

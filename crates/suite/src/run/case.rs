@@ -17,9 +17,9 @@ use crate::interpolate_text;
 use crate::plan::{Action, Case, ExpectedFailure, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_client::{Exit, FaultCount, Schedule, Session};
+use mcproof_client::{Exit, Fault as ClientFault, FaultCount, Schedule, Session};
 use mcproof_protocol::{Era, Transport, methods};
-use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
+use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Transcript, Verdict};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -68,11 +68,12 @@ impl OpenSessions {
             session.close().await;
             drop(turn);
             let Some((work, options)) = self.last.as_ref() else { continue };
-            match fault {
-                Some(fault) => late.push(diagnosis::of_fault(&fault, &tap.transcript(), Audience::Suite).at(work.case().place.clone())),
-                None if is_judged => late.extend(traffic::judge_rest(work, options, &name, record)),
-                None => {}
-            }
+            let found = match fault {
+                Some(fault) => vec![of_fault(&fault, &tap.transcript()).at(work.case().place.clone())],
+                None if is_judged => traffic::judge_rest(work, options, &name, record),
+                None => Vec::new(),
+            };
+            late.extend(found.into_iter().map(|diagnostic| unless_allowed(work.case(), diagnostic)));
         }
         drop(self.tmp);
         late
@@ -201,7 +202,7 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
     }
     let duration = started.elapsed();
     let Running { sessions, steps, diagnostics, set_up, owes_teardown, .. } = case;
-    let Sessions { mut open, past, renewed, tmp, .. } = sessions;
+    let Sessions { mut open, past, renewed, tmp, allowed, .. } = sessions;
     let mut outcome = match &ran {
         Ran::ToItsEnd => CaseOutcome { diagnostics, steps, ..CaseOutcome::new(work.plan.id, Verdict::Pass, duration) },
         Ran::Skipped(skip) => {
@@ -212,8 +213,12 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
     };
     if matches!(ran, Ran::ToItsEnd) {
         open.values_mut().for_each(|open| open.judged = open.tap.mark());
-        judge_wire(&open, &mut outcome);
+        outcome.diagnostics.extend(allowed);
+        judge_wire(work.case(), &open, &mut outcome);
+        let known = outcome.diagnostics.len();
         traffic::judge(work, &world.options, SessionsOfCase { open: &open, past: &past, renewed: &renewed }, &mut outcome);
+        let rules: Vec<Diagnostic> = outcome.diagnostics.drain(known..).collect();
+        outcome.diagnostics.extend(rules.into_iter().map(|diagnostic| unless_allowed(work.case(), diagnostic)));
     }
     if outcome.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         outcome.verdict = Verdict::Fail;
@@ -328,7 +333,8 @@ impl<'a> Running<'a> {
         let failed_before = self.has_failed();
         if !failed_before {
             self.diagnostics.extend(unhit_faults(work, &self.sessions.open));
-            self.diagnostics.extend(ended_unasked(case, &self.sessions.open));
+            let ended = ended_unasked(case, &self.sessions.open);
+            self.diagnostics.extend(ended.into_iter().map(|diagnostic| unless_allowed(case, diagnostic)));
         }
         for step in &case.hooks.teardown {
             self.run_teardown(step, failed_before).await;
@@ -574,7 +580,7 @@ fn skipped(work: &Work, skip: &Skip, duration: Duration) -> CaseOutcome {
 }
 
 /// What the wire proves, and the first thing on it that no conforming server sends.
-fn judge_wire(open: &BTreeMap<String, Open>, outcome: &mut CaseOutcome) {
+fn judge_wire(case: &Case, open: &BTreeMap<String, Open>, outcome: &mut CaseOutcome) {
     for (name, Open { since, session, tap, .. }) in open {
         let handshake = session.handshake();
         outcome.proof.push(Proof {
@@ -586,9 +592,26 @@ fn judge_wire(open: &BTreeMap<String, Open>, outcome: &mut CaseOutcome) {
         // One is enough: a server that prints noise prints it often. A missing response is blamed on its fault already.
         let fault = session.faults().into_iter().find(|fault| fault.frame >= *since);
         if let Some(fault) = fault.filter(|_| !outcome.diagnostics.iter().any(diagnosis::names_fault)) {
-            outcome.diagnostics.push(diagnosis::of_fault(&fault, &tap.transcript(), Audience::Suite));
+            outcome.diagnostics.push(unless_allowed(case, of_fault(&fault, &tap.transcript())));
         }
     }
+}
+
+/// A fault that fails a test, with the key that accepts it.
+pub(super) fn of_fault(fault: &ClientFault, transcript: &Transcript) -> Diagnostic {
+    let diagnostic = diagnosis::of_fault(fault, transcript, Audience::Suite);
+    let accept = "accept it with `allow_faults: true` if it is known";
+    let hint = diagnostic.hint.as_ref().map_or_else(|| accept.to_owned(), |hint| format!("{hint}; {accept}"));
+    diagnostic.hint(hint)
+}
+
+/// What a server did wrong besides its responses: where the suite accepts that, it is told and fails nothing.
+pub(super) fn unless_allowed(case: &Case, diagnostic: Diagnostic) -> Diagnostic {
+    if !case.allows_faults || diagnostic.severity != Severity::Error {
+        return diagnostic;
+    }
+    let warning = Diagnostic { severity: Severity::Warning, evidence: None, ..diagnostic };
+    warning.hint("`allow_faults` accepts it: take that out when the server is mended")
 }
 
 /// What was on the wire while the case ran.

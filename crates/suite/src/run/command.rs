@@ -30,6 +30,7 @@ pub(super) async fn run(
     let ended = run_command(&launch, guardian, &tap, limit).await.map_err(|failure| {
         let hint = match &failure {
             StartFailure::NotFound { .. } => "check the spelling, and that it is on the PATH; no shell reads the command",
+            StartFailure::NoInterpreter { .. } => diagnosis::NO_INTERPRETER,
             _ => "run it by hand to see why",
         };
         Diagnostic::error("command-not-started", format!("`{shown}`: {failure}")).hint(hint)

@@ -3,7 +3,7 @@
 use super::RunOptions;
 use super::address_locks::{AddressLock, AddressLocks};
 use super::audit::{Audits, rewrite};
-use super::case::RunContext;
+use super::case::{RunContext, of_fault, unless_allowed};
 use super::expand::{Work, binding};
 use super::locate::locate;
 use super::resilience::RetryState;
@@ -21,7 +21,7 @@ use mcproof_client::{
     URL_HINT, open_session, server_url,
 };
 use mcproof_protocol::{Era, EraChoice};
-use mcproof_record::{CaseId, Diagnostic, Exchange, Frame, FrameId, Place, SessionTranscript, Transcript};
+use mcproof_record::{CaseId, Diagnostic, Exchange, Frame, FrameId, Place, SessionTranscript, Severity, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -169,6 +169,8 @@ pub(super) struct Sessions<'a> {
     /// A session that is being opened since before the case had its turn.
     pub(super) warm: Option<StartingSession>,
     pub(super) audits: Audits,
+    /// Faults of earlier sessions that the case accepts.
+    pub(super) allowed: Vec<Diagnostic>,
     starts: Starts,
     /// Whether the faults that the plan asks for are injected.
     pub(super) injects: bool,
@@ -189,8 +191,8 @@ impl<'a> Sessions<'a> {
         let (options, turns, audits, starts) = (&world.options, world.turns.clone(), world.audits.clone(), world.starts.clone());
         let (past, injectors) = (Vec::new(), BTreeMap::new());
         let keeper = Tap::with(TapBounds::default(), options.secrets.clone(), None);
-        let renewed = BTreeMap::new();
-        Self { work, options, turns, open, past, renewed, tmp, warm, audits, starts, injects: true, injectors, keeper }
+        let (renewed, allowed) = (BTreeMap::new(), Vec::new());
+        Self { work, options, turns, open, past, renewed, tmp, warm, audits, allowed, starts, injects: true, injectors, keeper }
     }
 
     pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
@@ -282,14 +284,24 @@ impl<'a> Sessions<'a> {
             session.close().await;
             drop(turn);
             let transcript = tap.transcript();
-            let fault = fault.map(|fault| Box::new(diagnosis::of_fault(&fault, &transcript, Audience::Suite)));
+            let fault = fault.map(|fault| of_fault(&fault, &transcript));
             let transcript = SessionTranscript { server: name.to_owned(), transcript };
             self.past.push(EndedSession { transcript, life: SessionOutcome::Ended, spoke });
             if let Some(fault) = fault {
-                return Err(fault);
+                self.allow(fault)?;
             }
         }
         self.of(name).await.map(drop)
+    }
+
+    /// Keeps a fault as a warning, unless the case is to fail for it.
+    fn allow(&mut self, fault: Diagnostic) -> Result<(), Box<Diagnostic>> {
+        let judged = unless_allowed(self.work.case(), fault);
+        if judged.severity == Severity::Error {
+            return Err(Box::new(judged));
+        }
+        self.allowed.push(judged);
+        Ok(())
     }
 
     /// What a step found, without the secrets of its servers and commands: values are compared as they came, and only the wire has been
@@ -477,8 +489,9 @@ impl<'a> Sessions<'a> {
     pub(super) async fn renew(&mut self, name: &str) -> Result<SessionEnd, Box<Diagnostic>> {
         let Some(open) = self.open.get(name).filter(|_| server_of(name) == name) else { return Ok(SessionEnd::NoSession) };
         // It would go away with the session.
-        if let Some(fault) = open.session.faults().into_iter().find(|fault| fault.frame >= open.since) {
-            return Err(Box::new(diagnosis::of_fault(&fault, &open.tap.transcript(), Audience::Suite)));
+        let fault = open.session.faults().into_iter().find(|fault| fault.frame >= open.since);
+        if let Some(fault) = fault.map(|fault| of_fault(&fault, &open.tap.transcript())) {
+            self.allow(fault)?;
         }
         let server = self.work.suite.servers.get(name).expect("only servers of the suite are open");
         let binding = binding(server, self.work.transport);

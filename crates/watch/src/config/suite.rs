@@ -25,8 +25,7 @@ pub(crate) fn load_read_only(
     let shown = path.display().to_string();
     let text = mcproof_suite::bounds::read_text(path).map_err(|error| Diagnostic::error("cannot-read", error.to_string()))?;
     let (variables, overrides) = (variables.clone(), Map::new());
-    let environment =
-        Environment { variables, overrides, profile: None, server: Some(server.clone()), tls: tls.clone(), restriction: None };
+    let environment = Environment { variables, overrides, server: Some(server.clone()), tls: tls.clone(), ..Environment::default() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let read = suite::load(&shown, &text, folder, &environment);
     let mistaken = |mut mistakes: Vec<Diagnostic>| match mistakes.is_empty() {

@@ -1,8 +1,12 @@
 //! Writes the files around a suite, and over no existing file without `--force`. Knows formats and directories, no servers.
 
 use super::install::Installation;
+use super::repository::Place;
+use super::safe_name;
 use crate::failure::Failure;
+use crate::settings;
 use crate::whole_file;
+use mcproof_suite::plain_scalar_is_text;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,12 +22,15 @@ const PRE_COMMIT: &str = include_str!("pre-commit.yaml");
 const INSTALL_ON_GITHUB: &str = "      # install\n";
 const INSTALL_ON_GITLAB: &str = "    # install\n";
 const IMAGE: &str = "IMAGE";
+const BRANCH: &str = "__BRANCH__";
+/// Of the workflow, the job and the hook; each folder of a repository has its own.
+const NAME: &str = "__NAME__";
+/// Where the jobs run, and before the names of files that they write.
+const FOLDER_OF_JOB: &str = "    # folder\n";
+const FOLDER: &str = "__FOLDER__";
 /// The parts of the forms that verify the lock.
 const VERIFY_ON_GITHUB: &str = "      - name: Verify the contract\n        run: mcproof lock --verify --deny breaking\n";
 const VERIFY_ON_GITLAB: &str = "    - mcproof lock --verify --deny breaking\n";
-/// The forms that run the tests in CI.
-pub(super) const ON_GITHUB: &str = ".github/workflows/mcproof.yml";
-pub(super) const ON_GITLAB: &str = ".gitlab/mcproof.yml";
 /// The path of the hook, unless other hooks exist.
 const PRE_COMMIT_FILE: &str = ".pre-commit-config.yaml";
 /// The line by which our own one is known.
@@ -31,7 +38,7 @@ const MARK: &str = "# Written by `mcproof init`";
 
 /// A file that is to be written.
 pub(super) struct Planned {
-    /// Below the folder.
+    /// Below the folder; absolute in the root of the repository above it.
     pub(super) path: PathBuf,
     pub(super) text: String,
     pub(super) about: String,
@@ -46,6 +53,32 @@ pub(super) struct Scaffold<'a> {
     pub(super) verifies: bool,
     /// What has to be there before the server starts.
     pub(super) installation: &'a Installation,
+    pub(super) place: &'a Place,
+}
+
+/// The forms that run the tests in CI, on GitHub and on GitLab.
+pub(super) fn jobs(place: &Place) -> [PathBuf; 2] {
+    let name = name(place);
+    [format!(".github/workflows/{name}.yml"), format!(".gitlab/{name}.yml")].map(|file| at_root(place, &file))
+}
+
+fn name(place: &Place) -> String {
+    if place.within.is_empty() { "mcproof".to_owned() } else { format!("mcproof-{}", safe_name(&place.within)) }
+}
+
+fn at_root(place: &Place, file: &str) -> PathBuf {
+    place.root.as_ref().map_or_else(|| file.into(), |root| root.join(file))
+}
+
+/// A scalar of YAML, in quotes unless it is of plain letters.
+fn scalar(text: &str) -> String {
+    let is_plain = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./ ".contains(letter));
+    if is_plain && plain_scalar_is_text(text) { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+/// A word of a shell.
+fn word(text: &str) -> String {
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// What was written.
@@ -78,36 +111,57 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
     for name in scaffold.variables {
         write!(mounts, "--mount=type=secret,id={name},env={name} ").expect("a String takes all text");
     }
-    let planned = |path: &str, text: String, about: &str| Planned { path: path.into(), text, about: about.to_owned() };
+    let planned = |path: PathBuf, text: String, about: &str| Planned { path, text, about: about.to_owned() };
     // Builders that know no secrets in the environment fetch one that does.
     let syntax = if mounts.is_empty() { "" } else { "# syntax=docker/dockerfile:1\n" };
-    let others = fs::read_to_string(folder.join(PRE_COMMIT_FILE)).is_ok_and(|text| !text.starts_with(MARK));
-    let hook = if others { "mcproof.pre-commit.yaml" } else { PRE_COMMIT_FILE };
+    let Scaffold { installation, place, .. } = scaffold;
+    let hooks = at_root(place, PRE_COMMIT_FILE);
+    let tested = if place.within.is_empty() { "mcproof test".to_owned() } else { format!("mcproof test {}", word(&place.within)) };
+    let own_hook = PRE_COMMIT.replace("mcproof test __FOLDER__", &scalar(&tested)).replace(NAME, &name(place));
+    // The file of another folder is one of others, too.
+    let is_of_others = |text: String| !text.starts_with(MARK) || (place.root.is_some() && text != own_hook);
+    let others = fs::read_to_string(folder.join(&hooks)).is_ok_and(is_of_others);
+    let hook = if others { "mcproof.pre-commit.yaml".into() } else { hooks };
     let about_hook = if others { "a hook to add to the ones in .pre-commit-config.yaml" } else { "runs the tests before a commit" };
     let verified = |form: &str| match scaffold.verifies {
         true => form.to_owned(),
         false => form.replace(VERIFY_ON_GITHUB, "").replace(VERIFY_ON_GITLAB, ""),
     };
-    let installation = scaffold.installation;
-    let workflow = verified(WORKFLOW).replace("      # secrets\n", &secrets).replace(INSTALL_ON_GITHUB, &installation.github());
-    let job = verified(GITLAB).replace(IMAGE, installation.image()).replace(INSTALL_ON_GITLAB, &installation.gitlab());
+    let (there, change, below) = match place.within.as_str() {
+        "" => (String::new(), String::new(), String::new()),
+        within => (
+            format!("    defaults: {{ run: {{ working-directory: {} }} }}\n", scalar(within)),
+            format!("    - {}\n", scalar(&format!("cd {}", word(within)))),
+            format!("{within}/"),
+        ),
+    };
+    let named = |form: &str| verified(form).replace(NAME, &name(place)).replace(BRANCH, &scalar(&place.branch));
+    let workflow = named(WORKFLOW).replace(FOLDER_OF_JOB, &there).replace(FOLDER, &below);
+    let workflow = workflow.replace("      # secrets\n", &secrets).replace(INSTALL_ON_GITHUB, &installation.github(&below));
+    let job = named(GITLAB).replace(IMAGE, installation.image()).replace(FOLDER_OF_JOB, &change);
+    let job = job.replace("[__FOLDER__mcproof.html]", &format!("[{}]", scalar(&format!("{below}mcproof.html"))));
+    let job = job.replace("__FOLDER__mcproof.xml", &scalar(&format!("{below}mcproof.xml")));
+    let job = job.replace(INSTALL_ON_GITLAB, &installation.gitlab());
+    let [on_github, on_gitlab] = jobs(place);
     vec![
-        planned(ON_GITHUB, workflow, "runs the tests on GitHub"),
-        planned(ON_GITLAB, job, "runs the tests on GitLab, if .gitlab-ci.yml includes it"),
+        planned(on_github, workflow, "runs the tests on GitHub"),
+        planned(on_gitlab, job, "runs the tests on GitLab, if .gitlab-ci.yml includes it"),
         planned(
-            "mcproof.Dockerfile",
+            "mcproof.Dockerfile".into(),
             syntax.to_owned() + &DOCKER.replace("SUITE.mcproof.yaml", scaffold.suite).replace("RUN_SECRETS ", &mounts),
             "an image that is only built if the tests pass on it",
         ),
-        planned(hook, PRE_COMMIT.to_owned(), about_hook),
+        planned(hook, own_hook, about_hook),
     ]
 }
 
 /// Writes the files, and tells about each. Those that exist stay as they are; if there is nothing to add, that is an error.
 pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Result<Written, Failure> {
+    let here = settings::current_folder();
+    let shown = |path: &Path| path.strip_prefix(&here).unwrap_or(path).display().to_string();
     let stays = |file: &Planned| !overwrite && file.is_in_the_way(folder);
     if planned.iter().any(stays) && planned.iter().all(|file| folder.join(&file.path).symlink_metadata().is_ok()) {
-        let all: Vec<String> = planned.iter().map(|file| file.path.display().to_string()).collect();
+        let all: Vec<String> = planned.iter().map(|file| shown(&file.path)).collect();
         let message = format!("{} already exist; nothing was written", all.join(", "));
         return Err(Failure::bad_input("file-exists", message).hint("--force overwrites, --dir FOLDER writes somewhere else"));
     }
@@ -115,13 +169,13 @@ pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Resu
     for file in planned {
         let path = folder.join(&file.path);
         if stays(file) {
-            writeln!(told, "{}: kept as it is; --force overwrites it", path.display()).expect("a String takes all text");
+            writeln!(told, "{}: kept as it is; --force overwrites it", shown(&path)).expect("a String takes all text");
             continue;
         }
         let parent = path.parent().unwrap_or(folder);
         fs::create_dir_all(parent).map_err(|error| Failure::cannot_write(parent, &error))?;
         whole_file::write(&path, &file.text).map_err(|error| Failure::cannot_write(&path, &error))?;
-        writeln!(told, "{}: {}", path.display(), file.about).expect("a String takes all text");
+        writeln!(told, "{}: {}", shown(&path), file.about).expect("a String takes all text");
         paths.push(file.path.clone());
     }
     Ok(Written { told, paths })

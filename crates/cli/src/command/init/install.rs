@@ -171,20 +171,34 @@ impl Project<'_> {
     }
 }
 
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
 impl Installation {
     fn of(language: Language, commands: &[&str]) -> Self {
         Self { language: Some(language), commands: commands.iter().map(|command| (*command).to_owned()).collect(), ..Self::default() }
     }
 
     /// The steps of a job on GitHub, whose machines have Rust.
-    pub(super) fn github(&self) -> String {
-        let with = self.cache.map(|cache| format!(", cache: {cache}")).unwrap_or_default();
+    /// `folder` is what stands before the names of files below the one that the job runs in.
+    pub(super) fn github(&self, folder: &str) -> String {
+        // The lock file is searched in the root of the repository.
+        let below =
+            if folder.is_empty() { String::new() } else { format!(", cache-dependency-path: {}", quoted(&format!("{folder}*.json"))) };
+        let with = self.cache.map(|cache| format!(", cache: {cache}{below}")).unwrap_or_default();
         let mut text = match self.language {
             Some(Language::Node) => format!("      - uses: actions/setup-node@v4\n        with: {{ node-version: \"lts/*\"{with} }}\n"),
             Some(Language::Python) => format!("      - uses: actions/setup-python@v5\n        with: {{ python-version: \"3.x\"{with} }}\n"),
             // Without the file there is nothing to install either.
             Some(Language::Go) if !self.commands.is_empty() => {
-                "      - uses: actions/setup-go@v5\n        with: { go-version-file: go.mod }\n".to_owned()
+                let sums = if folder.is_empty() {
+                    String::new()
+                } else {
+                    format!(", cache-dependency-path: {}", quoted(&format!("{folder}go.sum")))
+                };
+                let file = quoted(&format!("{folder}go.mod"));
+                format!("      - uses: actions/setup-go@v5\n        with: {{ go-version-file: {file}{sums} }}\n")
             }
             Some(Language::Go | Language::Rust) | None => String::new(),
         };
@@ -317,36 +331,39 @@ mod tests {
         let files = [("go.mod", "module shop\n"), ("cmd/a/main.go", "package main\n"), ("cmd/b/main.go", "package main\n")];
         let found = installed("./server", &files);
         assert!(found.to_review, "{found:?}");
-        for text in [found.github(), found.gitlab()] {
+        for text in [found.github(""), found.gitlab()] {
             let review = "# review: install here what the server needs to run, such as `go build -o ./server ./cmd/a`";
             assert!(text.contains(review) && text.contains("go mod download"), "{text}");
         }
-        assert!(found.github().contains("setup-go"), "{}", found.github());
+        assert!(found.github("").contains("setup-go"), "{}", found.github(""));
     }
 
     #[test]
     fn what_fetches_the_server_or_is_only_reached_needs_no_review() {
         assert!(!installed("npx -y shop-server", &[]).to_review);
         assert_eq!(find(Path::new("."), None), Installation::default());
-        assert_eq!(Installation::default().github() + &Installation::default().gitlab(), "");
+        assert_eq!(Installation::default().github("") + &Installation::default().gitlab(), "");
     }
 
     #[test]
     fn the_steps_are_those_of_the_system() {
         let npm = installed("node server.js", &[("package.json", "{}"), ("package-lock.json", "{}")]);
         assert_eq!(
-            npm.github(),
+            npm.github(""),
             "      - uses: actions/setup-node@v4\n        with: { node-version: \"lts/*\", cache: npm }\n      - name: Install the server\n        run: |\n          npm ci\n"
         );
         assert_eq!((npm.image(), npm.gitlab().as_str()), ("node:lts", "    - npm ci\n"));
+        assert!(npm.github("packages/b/").contains("cache: npm, cache-dependency-path: \"packages/b/*.json\" }"), "{npm:?}");
+        let go = installed("go run .", &[("go.mod", "module shop\n")]).github("packages/b/");
+        assert!(go.contains("go-version-file: \"packages/b/go.mod\", cache-dependency-path: \"packages/b/go.sum\" }"), "{go}");
         let uv = installed("python server.py", &[("uv.lock", "")]);
         assert!(
-            uv.github().ends_with("          uv sync --locked\n          echo \"$PWD/.venv/bin\" >> \"$GITHUB_PATH\"\n"),
+            uv.github("").ends_with("          uv sync --locked\n          echo \"$PWD/.venv/bin\" >> \"$GITHUB_PATH\"\n"),
             "{}",
-            uv.github()
+            uv.github("")
         );
         assert!(uv.gitlab().ends_with("    - uv sync --locked\n    - export PATH=\"$PWD/.venv/bin:$PATH\"\n"), "{}", uv.gitlab());
         let unknown = installed("node server.js", &[]);
-        assert!(unknown.github().contains("setup-node") && unknown.github().contains("# review"), "{}", unknown.github());
+        assert!(unknown.github("").contains("setup-node") && unknown.github("").contains("# review"), "{}", unknown.github(""));
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 /// Ends with Ctrl-C. What a run came to decides nothing: the next one may come to something else.
 pub(super) async fn run(arguments: &Arguments, given: &CommonOptions, detail: Detail) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new()?;
-    let mut changes = Changes::new(arguments.suites.folders()?)?;
+    let mut changes = Changes::new(arguments.suites.folders()?, arguments.suites.files()?)?;
     let mut commands = commands();
     let commands_of_terminal = commands.is_some();
     let mut scope = Scope::AsTyped;

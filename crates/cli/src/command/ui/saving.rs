@@ -21,7 +21,7 @@ const MOST_SUITES: usize = 200;
 
 /// The suites below a folder, as their paths from there.
 pub(super) fn suites(folder: &Path) -> Vec<String> {
-    let found = mcproof_suite::discover(&[folder.to_owned()]).unwrap_or_default();
+    let found = mcproof_suite::discover(&[folder.to_owned()]).map(|found| found.suites).unwrap_or_default();
     let inside = found.iter().filter_map(|path| path.strip_prefix(folder).ok()).map(|path| path.display().to_string());
     inside.take(MOST_SUITES).collect()
 }

@@ -5,7 +5,7 @@ use crate::plan::{Action, ExpectedExit, Spanned};
 use crate::run::sessions::Open;
 use mcproof_client::{Exit, Notification};
 use mcproof_record::duration::readable;
-use mcproof_record::{Diagnostic, FrameId};
+use mcproof_record::{Diagnostic, Difference, FrameId};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -37,10 +37,7 @@ pub(super) async fn notifications(
         let is_over = open.session.closed_because().is_some();
         let came: Vec<Value> = open.session.notifications().into_iter().filter(|found| Some(found.frame) > since).map(as_value).collect();
         let count = came.len();
-        let differences = match matcher.is_sequence() {
-            true => matcher.compare_in_order(&came, scope),
-            false => matcher.compare(&Payload::of(Value::Array(came.clone())), scope),
-        };
+        let differences = compare(matcher, &came, scope);
         let matches = differences.is_empty();
         if matches && (may_grow || is_over) {
             return None;
@@ -49,6 +46,7 @@ pub(super) async fn notifications(
         let until = if matches { end.min(Instant::now() + settle) } else { end };
         let has_changed = !is_over && !is_lost && matches!(timeout_at(until, arrivals.changed()).await, Ok(Ok(())));
         if !has_changed {
+            let earlier = if matches { None } else { came_before(matcher, open, since, &came, scope) };
             // None if it is complete, and matches.
             let mut diagnostic = mismatch("list of notifications", differences, &Value::Array(came))?.at(matcher.place().clone());
             if count == 0 {
@@ -57,9 +55,34 @@ pub(super) async fn notifications(
                     None => format!("no notification came within {}", readable(deadline)),
                 };
             }
+            if let Some(at) = earlier {
+                let what = format!("what is expected came at +{:.3}s, before this step began", at.as_secs_f64());
+                diagnostic.hint = Some(format!("{what}: wait for it in the step that causes it, or run both steps in `parallel`"));
+            }
             return Some(diagnostic);
         }
     }
+}
+
+fn compare(matcher: &Matcher, came: &[Value], scope: &Map<String, Value>) -> Vec<Difference> {
+    match matcher.is_sequence() {
+        true => matcher.compare_in_order(came, scope),
+        false => matcher.compare(&Payload::of(Value::Array(came.to_vec())), scope),
+    }
+}
+
+/// Notifications before a step that are looked at.
+const MOST_EARLIER: usize = 16;
+
+/// When the notifications began that would be as expected, where some of them came before the step, in the same test.
+fn came_before(matcher: &Matcher, open: &Open, since: Option<FrameId>, came: &[Value], scope: &Map<String, Value>) -> Option<Duration> {
+    let is_earlier = |found: &Notification| found.frame >= open.since && Some(found.frame) <= since;
+    let earlier: Vec<Notification> = open.session.notifications().into_iter().filter(is_earlier).collect();
+    let with = |first: usize| -> Vec<Value> { earlier[first..].iter().cloned().map(as_value).chain(came.iter().cloned()).collect() };
+    let mut newest = (earlier.len().saturating_sub(MOST_EARLIER)..earlier.len()).rev();
+    let first = newest.find(|first| compare(matcher, &with(*first), scope).is_empty())?;
+    let frames = open.tap.transcript_since(earlier[first].frame).frames;
+    frames.first().map(|frame| frame.at)
 }
 
 fn as_value(notification: Notification) -> Value {
