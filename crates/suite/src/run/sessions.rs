@@ -307,9 +307,8 @@ impl<'a> Sessions<'a> {
     pub(super) fn hide_secrets(&self, exchanges: &mut [Exchange]) {
         for exchange in exchanges {
             exchange.target = exchange.target.take().map(|target| self.cleaned(target));
-            for argument in exchange.arguments.values_mut() {
-                *argument = self.without_secrets_in(argument.take());
-            }
+            let sent = std::mem::take(&mut exchange.arguments);
+            exchange.arguments = sent.into_iter().map(|(name, value)| (self.cleaned(name), self.without_secrets_in(value))).collect();
         }
     }
 
