@@ -357,6 +357,32 @@ fn no_answer_leads_elsewhere() {
 }
 
 #[test]
+fn a_port_that_a_server_names_is_its_own() {
+    let (checkout, trap) = (Checkout::new(), Trap::set());
+    for url in ["http://127.0.0.1:${port}/admin", "http://localhost:${port}/mcp"] {
+        let line = format!("echo database at localhost:{}; exec sleep 20", trap.port);
+        let server = format!("command: [sh, -c, '{line}'], port_from: 'localhost:(\\d+)', url: \"{url}\"");
+        let step = "{ http: { method: POST, path: /admin/delete, body: evil } }";
+        checkout.write("s.mcproof.yaml", &format!("server: {{ http: {{ {server} }} }}\ntests: [{{ name: a, steps: [{step}] }}]\n"));
+        for flags in [&["--restricted", "--allow-command", "sh -c *"][..], &[]] {
+            let output = checkout.run(&[&["test", "--connect-timeout", "2s"][..], flags].concat());
+            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.code() != Some(0) && told.contains("accepts connections"), "{flags:?}: {told}");
+            assert_eq!(trap.visits(), 0, "{flags:?}: {told}");
+        }
+    }
+    // Its own port is found in a line, and nothing else of this machine is let in by that.
+    let server = "command: [mcproof, demo, shop, --http, --port, \"0\"], port_from: ':(\\d+)', url: \"http://127.0.0.1:${port}/mcp\"";
+    let steps = format!("[ping, {{ http: \"//127.0.0.1:{}/x\" }}]", trap.port);
+    for (steps, code) in [("[ping]", 0), (steps.as_str(), 1)] {
+        checkout.write("s.mcproof.yaml", &format!("server: {{ http: {{ {server} }} }}\ntests: [{{ name: a, steps: {steps} }}]\n"));
+        let output = checkout.run(&["test", "--restricted", "--allow-command", "mcproof demo *"]);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.code(), trap.visits()), (Some(code), 0), "{steps}: {told}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn what_is_started_knows_no_secret() {
     let checkout = Checkout::new();
     checkout.write(
