@@ -9,7 +9,7 @@ use mcproof_client::Session;
 use mcproof_protocol::methods;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -80,6 +80,7 @@ pub(super) async fn explore(explorer: &mut Explorer<'_>) {
 /// how many there are.
 async fn walk(explorer: &mut Explorer<'_>, probe: &str, method: &str, key: &str) -> (Vec<Value>, usize) {
     let (mut items, mut cursors, mut pages) = (Vec::new(), HashSet::new(), 0);
+    let hasher = RandomState::new();
     let (mut params, end) = (json!({}), Instant::now() + LONGEST_WALK);
     let (mut known, mut idle) = (HashSet::new(), 0);
     while pages < MOST_PAGES && idle < MOST_IDLE_PAGES && Instant::now() < end {
@@ -90,8 +91,10 @@ async fn walk(explorer: &mut Explorer<'_>, probe: &str, method: &str, key: &str)
         idle = if new == 0 { idle + 1 } else { 0 };
         items.extend(listed.iter().cloned());
         let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else { break };
+        // A cursor may be as large as a message.
+        let is_new = cursors.insert(hasher.hash_one(&cursor));
         params = json!({ "cursor": cursor });
-        if !cursors.insert(cursor) {
+        if !is_new {
             break;
         }
     }

@@ -63,7 +63,8 @@ impl TraceChoice {
         given.cloned().unwrap_or(if is_ci { Self::OfFailures(FOLDER.into()) } else { Self::Off })
     }
 
-    fn folder(&self) -> Option<&Path> {
+    /// Where they are written.
+    pub(crate) fn folder(&self) -> Option<&Path> {
         match self {
             Self::Off => None,
             Self::OfFailures(folder) | Self::OfAll(folder) => Some(folder),

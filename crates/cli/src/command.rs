@@ -133,6 +133,11 @@ impl Command {
             let printer = shared.output.printer();
             return printer.settle(authorization::list(printer.form));
         }
+        if let Some(shared) = self.shared()
+            && let Err(refused) = shared.target.permit_outputs(shared.output.file())
+        {
+            return shared.output.printer().settle(Err(refused));
+        }
         match self {
             Self::Test(arguments) => test::run(arguments, watching),
             Self::Plan(arguments) => plan::run(arguments),

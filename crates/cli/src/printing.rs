@@ -12,7 +12,7 @@ use base64::Engine as _;
 use mcproof_analysis::oddities::Oddities;
 use mcproof_report::{diagnostic, escape_json};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The flags that control how the result is printed.
 #[derive(Clone, Debug, clap::Args)]
@@ -76,6 +76,11 @@ impl OutputArgs {
         };
         let file = self.output.clone().map(|path| (path, self.output_format.unwrap_or(FileFormat::Json)));
         Printer { form, quiet: self.quiet, oddities: self.strict.oddities(), file }
+    }
+
+    /// Where the result is written, unless to stdout.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.output.as_deref()
     }
 }
 

@@ -90,6 +90,11 @@ impl ReporterArgs {
         self.reporters.iter().any(|wanted| wanted.form == ReportFormat::Html)
     }
 
+    /// The files that are written.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.reporters.iter().filter_map(|wanted| wanted.file.as_deref())
+    }
+
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }

@@ -62,22 +62,77 @@ impl RestrictionArgs {
         Ok(Some(Arc::new(Restriction { folders, commands: self.allow_command.clone(), variables, hosts, inherited })))
     }
 
+    /// Whether these files may be written, or those in them if they are folders: outputs that flags name, and those that are written by default.
+    /// A path anywhere is the user's; one in this directory, or in one of `typed`, has to end up there, since a checkout has its links from
+    /// strangers.
+    ///
+    /// # Errors
+    /// A path is, or leads through, a link out of there.
+    pub(crate) fn permit_outputs<'a>(&self, typed: &[PathBuf], outputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+        if !self.restricted {
+            return Ok(());
+        }
+        let here = settings::current_folder();
+        let mut untrusted = vec![folder(&here)?];
+        untrusted.extend(typed.iter().filter_map(|path| Folder::at(start_of(path)).ok()));
+        let allowed = self.allow_path.iter().map(|path| folder(path)).collect::<Result<Vec<_>, _>>()?;
+        let stays = |path: &Path| untrusted.iter().chain(&allowed).any(|folder| folder.holds(path));
+        for output in outputs {
+            let written = without_dots(&here.join(output));
+            let mut above = written.ancestors().filter_map(|above| above.canonicalize().ok());
+            if !above.any(|above| untrusted.iter().any(|folder| above.starts_with(folder.path()))) {
+                continue;
+            }
+            // The names of the files in a folder are not known yet.
+            let entries = std::fs::read_dir(output).into_iter().flatten().flatten().map(|entry| entry.path());
+            let links = entries.filter(|path| path.is_symlink());
+            if let Some(away) = std::iter::once(output.to_owned()).chain(links).find(|path| !stays(path)) {
+                let end = away.ancestors().find_map(|above| above.canonicalize().ok());
+                return Err(leads_out(&away, end.as_deref().unwrap_or(&away)));
+            }
+        }
+        Ok(())
+    }
+
     /// The folder that a typed path stands for. What looks as if it lay in here has to.
     fn typed(&self, path: &Path, here: &Folder) -> Result<Folder, Failure> {
         let whole = folder(path)?;
         let leads_away = path.is_absolute() || path.components().any(|part| part == Component::ParentDir);
-        let start =
-            if path.is_dir() { path } else { path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")) };
+        let start = start_of(path);
         if leads_away
             || here.holds(start)
             || self.allow_path.iter().any(|allowed| folder(allowed).is_ok_and(|allowed| allowed.holds(start)))
         {
             return Ok(Folder::at(start).unwrap_or(whole));
         }
-        let diagnostic =
-            Diagnostic::error("restricted-path", format!("`{}` is a link out of this directory: --restricted is on", path.display()));
-        Err(Failure::new(Exit::BadInput, diagnostic.hint(format!("allow it with --allow-path {}", whole.path().display()))))
+        Err(leads_out(path, whole.path()))
     }
+}
+
+fn leads_out(path: &Path, to: &Path) -> Failure {
+    let message = format!("`{}` is a link out of this directory: --restricted is on", path.display());
+    let diagnostic = Diagnostic::error("restricted-path", message);
+    Failure::new(Exit::BadInput, diagnostic.hint(format!("allow it with --allow-path {}", to.display())))
+}
+
+/// The folder itself, or that of a file.
+fn start_of(path: &Path) -> &Path {
+    if path.is_dir() { path } else { path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")) }
+}
+
+/// As it is spelled, without `.` and `..`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn folder(path: &Path) -> Result<Folder, Failure> {

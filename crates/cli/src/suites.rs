@@ -166,9 +166,21 @@ impl SuiteArgs {
 
     /// What the suites may touch, if not everything.
     fn restriction(&self) -> Result<Option<Arc<Restriction>>, Failure> {
-        let folders: Vec<PathBuf> = self.paths.iter().map(|path| name_of_test(path).0).filter(|path| path.exists()).collect();
+        let folders = self.typed_paths();
         let typed = self.url.as_ref().and_then(|url| ListedHost::of(&url::Url::parse(url).ok()?));
         self.restriction.restriction(&folders, typed)
+    }
+
+    /// With --restricted, no link in a checkout may lead a file that is written out of it.
+    ///
+    /// # Errors
+    /// One does.
+    pub(crate) fn permit_outputs<'a>(&self, outputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+        self.restriction.permit_outputs(&self.typed_paths(), outputs)
+    }
+
+    fn typed_paths(&self) -> Vec<PathBuf> {
+        self.paths.iter().map(|path| name_of_test(path).0).filter(|path| path.exists()).collect()
     }
 
     /// Where connections may go.

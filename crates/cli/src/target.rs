@@ -256,6 +256,7 @@ impl TargetArgs {
     pub(crate) fn resolve_named(&self, words: &[String], meaning: Words, consent: &Consent) -> Result<Resolved, Failure> {
         let restriction = self.restriction()?;
         let restriction = restriction.as_deref();
+        self.permit_outputs(self.trace.as_deref())?;
         let find = |name: &str| config::find(self.config.as_deref(), name, restriction);
         let mut target = match self.named(words, meaning)? {
             Named::Command(command) => self.stdio(command.to_vec(), Vec::new(), Folder::Open)?,
@@ -310,8 +311,19 @@ impl TargetArgs {
 
     /// The restriction of configuration files, if any.
     pub(crate) fn restriction(&self) -> Result<Option<Arc<Restriction>>, Failure> {
-        let typed: Vec<PathBuf> = self.config.iter().filter(|path| path.exists()).cloned().chain([".".into()]).collect();
-        self.restriction.restriction(&typed, [])
+        self.restriction.restriction(&self.typed_paths(), [])
+    }
+
+    /// With --restricted, no link in a checkout may lead a file that is written out of it.
+    ///
+    /// # Errors
+    /// One does.
+    pub(crate) fn permit_outputs<'a>(&self, outputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+        self.restriction.permit_outputs(&self.typed_paths(), outputs)
+    }
+
+    fn typed_paths(&self) -> Vec<PathBuf> {
+        self.config.iter().filter(|path| path.exists()).cloned().chain([".".into()]).collect()
     }
 
     fn named<'a>(&'a self, words: &'a [String], meaning: Words) -> Result<Named<'a>, Failure> {

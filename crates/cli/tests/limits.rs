@@ -122,6 +122,13 @@ fn the_pages_of_a_list_have_room_for_four_messages() {
     };
     check("--max-line", "1500", "more than 6000 bytes in the pages of tools/list: 7 pages received");
     check("--max-values", "20", "more than 80 JSON values in the pages of tools/list: 41 pages received");
+    // Pages without items have cursors, which count as well.
+    let large_cursors = script.replace(r#"{"name":"%0900d"}"#, "").replace(r#""nextCursor":"%s""#, r#""nextCursor":"%0900d""#);
+    let large_cursors = large_cursors.replace("$i 1 $i", "$i $i");
+    let found = run(folder.path(), &["tools", "--era", "legacy", "--max-line", "1500", "--", "sh", "-c", &large_cursors]);
+    let told = String::from_utf8_lossy(&found.stderr).into_owned();
+    let expected = "more than 6000 bytes in the pages of tools/list: 7 pages received";
+    assert!(found.status.code() == Some(1) && told.contains(expected), "{:?}: {told}", found.status);
 }
 
 /// What is not read any further ends by itself: that follows from the limit.

@@ -175,6 +175,26 @@ fn no_run_and_no_monitor_shows_a_secret_in_any_form() {
     assert_eq!(folder.says_nothing(&["watch", "status", "watch.yaml", "--json"]), Some(0));
 }
 
+#[test]
+fn no_coverage_shows_a_secret_in_any_form() {
+    let folder = Folder::new();
+    let suite = format!(
+        "server: {{ stdio: {{ command: python3 {} --in-names, env: {{ API_TOKEN: \"${{env.LEAK}}\" }} }}, era: legacy }}\n\
+         tests: [{{ name: used, steps: [ping, {{ call: leak }}] }}]\n",
+        server()
+    );
+    std::fs::write(folder.folder.path().join("s.mcproof.yaml"), suite).unwrap();
+    let reporters = ["terminal", "agent=a.txt", "json=r.json", "junit=r.xml", "html=r.html", "github=r.txt", "tap=r.tap"];
+    let mut words = vec!["test", "s.mcproof.yaml", "--coverage"];
+    words.extend(reporters.iter().flat_map(|reporter| ["--reporter", reporter]));
+    folder.says_nothing(&words);
+    folder.says_nothing(&["test", "s.mcproof.yaml", "--coverage", "--json"]);
+    let told = std::fs::read_to_string(folder.folder.path().join("r.json")).unwrap();
+    for name in ["tool-[redacted]", "prompt-[redacted]", "leak://it?token=[redacted]"] {
+        assert!(told.contains(name), "{name} is not in {told}");
+    }
+}
+
 /// All lines of a trace.
 fn lines_of(folder: &Path, trace: &str) -> String {
     let output =

@@ -150,6 +150,66 @@ fn links_in_a_checkout_lead_nowhere() {
 }
 
 #[test]
+fn no_output_is_written_through_a_link() {
+    let checkout = Checkout::new();
+    let outside = checkout.outer.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let kept = outside.join("s-p-stdio.mcptrace");
+    let suite = |available: u8| {
+        let step = format!("{{ call: check_inventory, with: {{ product_id: PROD-123 }}, expect: {{ available: {available} }} }}");
+        checkout.write("s.mcproof.yaml", &format!("server: {{ stdio: x }}\ntests: [{{ name: p, steps: [{step}] }}]\n"));
+    };
+    let server = ["--", MCPROOF, "demo", "shop"];
+    let refused = |flags: &[&str], link: &str| {
+        std::fs::write(&kept, "keep").unwrap();
+        checkout.refused(&[flags, &server].concat(), PATH, link, "--allow-path");
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "keep", "{flags:?}");
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "{flags:?}");
+    };
+    let html = format!("html={}", checkout.path().join("reports/a.html").display());
+    symlink("../outside", checkout.path().join("reports")).unwrap();
+    symlink("../outside", checkout.path().join("mcproof-traces")).unwrap();
+    for available in [2, 10] {
+        suite(available);
+        for flags in [
+            &["--reporter", "junit=reports/a.xml"][..],
+            &["--reporter", "json=reports/deeper/a.json"],
+            &["--reporter", html.as_str()],
+            &["--reporter", "tap=../checkout/reports/a.tap"],
+            &["--audit", "reports/a.jsonl"],
+            &["--trace", "reports"],
+            &["--trace", "on-failure"],
+        ] {
+            let link = if flags[1] == "on-failure" { "mcproof-traces" } else { "reports" };
+            refused(&[&["test", "--restricted"][..], flags].concat(), link);
+        }
+    }
+    for flags in [
+        &["check", "--restricted", "--reporter", "sarif=reports/a.sarif"][..],
+        &["check", "--restricted", "--trace", "reports/a.mcptrace"],
+        &["tools", "--restricted", "--trace", "reports/a.mcptrace"],
+        &["tools", "--restricted", "--output", "reports/a.json"],
+        &["probe", "--restricted", "--trace", "reports"],
+    ] {
+        refused(flags, "reports");
+    }
+    // A file of the folder may be a link, too; in CI, the folder is the default.
+    std::fs::remove_file(checkout.path().join("mcproof-traces")).unwrap();
+    std::fs::create_dir(checkout.path().join("mcproof-traces")).unwrap();
+    symlink(&kept, checkout.path().join("mcproof-traces/s-p-stdio.mcptrace")).unwrap();
+    refused(&["test", "--restricted", "--trace", "on"], "mcproof-traces/s-p-stdio.mcptrace");
+    // What the user allows, what lies elsewhere by the command line alone, and what is not there yet is written.
+    let allowed = |flags: &[&str], file: &Path| {
+        let output = checkout.run(&[&["test", "--restricted", "--trace", "off"][..], flags, &server].concat());
+        assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(file.exists(), "{flags:?}");
+    };
+    allowed(&["--reporter", "junit=reports/a.xml", "--allow-path", "../outside"], &outside.join("a.xml"));
+    allowed(&["--reporter", "junit=../outside/b.xml"], &outside.join("b.xml"));
+    allowed(&["--reporter", "junit=new/folder/c.xml"], &checkout.path().join("new/folder/c.xml"));
+}
+
+#[test]
 fn a_review_stays_in_the_folder() {
     let checkout = Checkout::new();
     std::fs::write(checkout.outer.path().join("secret.json"), "\"TOP-SECRET\"").unwrap();
@@ -294,6 +354,32 @@ fn no_answer_leads_elsewhere() {
     // Without the flag, metadata is fetched from where the server says: the trap works.
     let output = checkout.run(&["test", "--timeout", "2s", "--connect-timeout", "2s"]);
     assert!(trap.visits() > 0, "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_port_that_a_server_names_is_its_own() {
+    let (checkout, trap) = (Checkout::new(), Trap::set());
+    for url in ["http://127.0.0.1:${port}/admin", "http://localhost:${port}/mcp"] {
+        let line = format!("echo database at localhost:{}; exec sleep 20", trap.port);
+        let server = format!("command: [sh, -c, '{line}'], port_from: 'localhost:(\\d+)', url: \"{url}\"");
+        let step = "{ http: { method: POST, path: /admin/delete, body: evil } }";
+        checkout.write("s.mcproof.yaml", &format!("server: {{ http: {{ {server} }} }}\ntests: [{{ name: a, steps: [{step}] }}]\n"));
+        for flags in [&["--restricted", "--allow-command", "sh -c *"][..], &[]] {
+            let output = checkout.run(&[&["test", "--connect-timeout", "2s"][..], flags].concat());
+            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.code() != Some(0) && told.contains("accepts connections"), "{flags:?}: {told}");
+            assert_eq!(trap.visits(), 0, "{flags:?}: {told}");
+        }
+    }
+    // Its own port is found in a line, and nothing else of this machine is let in by that.
+    let server = "command: [mcproof, demo, shop, --http, --port, \"0\"], port_from: ':(\\d+)', url: \"http://127.0.0.1:${port}/mcp\"";
+    let steps = format!("[ping, {{ http: \"//127.0.0.1:{}/x\" }}]", trap.port);
+    for (steps, code) in [("[ping]", 0), (steps.as_str(), 1)] {
+        checkout.write("s.mcproof.yaml", &format!("server: {{ http: {{ {server} }} }}\ntests: [{{ name: a, steps: {steps} }}]\n"));
+        let output = checkout.run(&["test", "--restricted", "--allow-command", "mcproof demo *"]);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.code(), trap.visits()), (Some(code), 0), "{steps}: {told}{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]

@@ -203,7 +203,7 @@ struct BegunList {
     items: Vec<Value>,
     /// The cursor of the next page.
     next: Value,
-    /// Of the items, about.
+    /// Of the items and cursors, about.
     bytes: usize,
 }
 
@@ -227,7 +227,10 @@ impl PagedList {
                 self.has_changed |= self.whole.as_ref().is_some_and(|known| !holds_the_same(known, &items));
                 (self.whole, self.begun, self.is_outdated) = (Some(items), None, false);
             }
-            Some(next) => self.begun = Some(BegunList { items, next: next.clone(), bytes }),
+            Some(next) => {
+                bytes += next.as_str().map_or(0, str::len);
+                self.begun = Some(BegunList { items, next: next.clone(), bytes });
+            }
         }
     }
 

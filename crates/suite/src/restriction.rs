@@ -12,6 +12,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use mcproof_client::ListedHost;
 use mcproof_record::Diagnostic;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use url::Url;
 
@@ -184,11 +185,11 @@ impl Restriction {
             }
         };
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return Ok(()) };
-        if owner == UrlOwner::Suite && written.contains(PORT) && is_loopback(&url) {
+        if owner == UrlOwner::Suite && fills_in_port(written) && is_loopback(&url) {
             return Ok(());
         }
         let listed = mcproof_client::Destinations::Listed(self.hosts.clone());
-        if !written.contains(PORT) && listed.admit(host, port) {
+        if !written[authority(written)].contains(PORT) && listed.admit(host, port) {
             return Ok(());
         }
         self.host(&ListedHost::of(&url))
@@ -249,10 +250,27 @@ fn parse(written: &str) -> Option<Url> {
     Url::parse(&written.replace(PORT, "1").replace("${tmp}", "tmp")).ok()
 }
 
+/// Whether `${port}` is the port of a URL, and stands for nothing else before its path.
+pub(crate) fn fills_in_port(written: &str) -> bool {
+    let authority = &written[authority(written)];
+    let is_port = |number: &str| {
+        let url = Url::parse(&written.replace(PORT, number).replace("${tmp}", "tmp")).ok();
+        // With other templates in it, it cannot be read yet.
+        url.is_none_or(|url| url.port().is_some_and(|port| port.to_string() == number))
+    };
+    authority.strip_suffix(PORT).is_some_and(|host| host.ends_with(':') && !host.contains(PORT)) && is_port("1") && is_port("2")
+}
+
+/// User, host and port of a URL.
+fn authority(written: &str) -> Range<usize> {
+    let start = written.find("://").map_or(0, |at| at + 3);
+    let end = written[start..].find(['/', '?', '#', '\\']).map_or(written.len(), |end| start + end);
+    start..end
+}
+
 /// Whether a run fills in anything before the path but a port.
 fn has_template_in_host(written: &str) -> bool {
-    let authority = written.find("://").map_or(0, |at| at + 3);
-    let end = written[authority..].find(['/', '?', '#', '\\']).map_or(written.len(), |end| authority + end);
+    let end = authority(written).end;
     template_ranges(written).into_iter().any(|range| range.start < end && &written[range] != PORT)
 }
 

@@ -8,7 +8,7 @@ use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{Binding, Fault as PlannedFault, Inherited, Launch, Reach, Server};
 use super::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, ReachDraft, TLS, TLS_DOC, read_limits, read_proxy, read_tls};
 use super::reader::Reader;
-use super::restriction::UrlOwner;
+use super::restriction::{UrlOwner, fills_in_port};
 use super::source::Span;
 use super::test::TMP;
 use mcproof_analysis::diagnosis::Audience;
@@ -498,14 +498,14 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
     let Some(url) = &draft.url else { return };
     let url_span = draft.url_span.unwrap_or_default();
     let port_span = reader.source.part(url_span, PORT);
-    let url_has_port = url.contains(PORT);
+    let (names_port, url_has_port) = (url.contains(PORT), fills_in_port(url));
     let Some(command) = &draft.command else {
         for (name, key) in [("env", draft.env_key), ("cwd", draft.cwd_key), ("port_from", draft.port_from_key)] {
             if let Some(key) = key {
                 reader.error("inapplicable-key", format!("`{name}` means nothing without `command`"), key);
             }
         }
-        if url_has_port {
+        if names_port {
             let diagnostic = Diagnostic::error("unknown-port", "nothing starts this server, so `${port}` is not known");
             reader.report(diagnostic.hint("add `command`, or write the port"), port_span);
         }
@@ -513,17 +513,18 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
     };
     let given = command.iter().any(|word| word.contains(PORT)) || draft.env.iter().any(|(_, value)| value.contains(PORT));
     match (&draft.port_from, url_has_port) {
-        (None, true) if !given => {
+        (None, _) if names_port && !given => {
             let diagnostic = Diagnostic::error("unknown-port", "the server does not receive the port to use");
             let hint = "put `${port}` into `command` or `env`, or read the server's own port with `port_from`";
             reader.report(diagnostic.hint(hint), port_span);
         }
         (None, false) if given => {
-            let diagnostic = Diagnostic::error("unknown-port", "the server gets a free `${port}`, but this URL does not use it");
+            let diagnostic =
+                Diagnostic::error("unknown-port", "the server gets a free `${port}`, but this URL does not use it as its port");
             reader.report(diagnostic.hint("write the URL as `http://127.0.0.1:${port}/…`"), url_span);
         }
         (Some(_), false) => {
-            let diagnostic = Diagnostic::error("unknown-port", "the port that `port_from` finds is not used in this URL");
+            let diagnostic = Diagnostic::error("unknown-port", "the port that `port_from` finds is not the port of this URL");
             reader.report(diagnostic.hint("write the URL as `http://127.0.0.1:${port}/…`"), url_span);
         }
         _ => {}

@@ -25,11 +25,11 @@ use unix as system;
 #[cfg(windows)]
 use windows as system;
 
-pub use process_tree::{Program, ResourceUsage};
+pub use process_tree::{OtherListener, Program, ResourceUsage};
 pub use signal::{EndRequest, ProcessSignal, UnknownSignal};
 pub use system::guardian::{Group, Guardian, Spawned};
 pub use tables::family::{Descendant, descendants};
-pub use tables::listening::{listening_addresses, other_listener};
+pub use tables::listening::{listening_addresses, listens_at, other_listener};
 pub use tables::process_memory::read_memory;
 pub use tables::programs::programs;
 pub use tables::resource_usage::{COUNTS_RESOURCES, processor_wait, resource_usage};

@@ -129,6 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // They join what is judged anyway, be that all or what was named.
     rules.retain(|rule| !is_hosts(rule.id));
     rules.extend(&host_rules);
+    arguments.server.permit_outputs(arguments.reports.files().chain(baseline.as_deref()))?;
     let known = baseline.as_deref().map(|path| read_baseline(path, *update_baseline)).transpose()?;
     let used = [baseline, replay, &arguments.server.config, &arguments.server.trace];
     let reporters = arguments.reports.open_for_check(|| Ok(used.into_iter().flatten().cloned().collect()))?;

@@ -174,6 +174,8 @@ impl Arguments {
 
     fn given(&self) -> Result<CommonOptions, Failure> {
         check_offer(self.protocol_version.as_deref(), self.era.unwrap_or_default())?;
+        let traces = self.traces();
+        self.suites.permit_outputs(self.reports.files().chain(self.audit.as_deref()).chain(traces.folder()))?;
         if let Some(file) = &self.audit {
             let open = || std::fs::OpenOptions::new().create(true).append(true).open(file);
             let opened = mcproof_system::files::make_folder_of(file).and_then(|()| open());
@@ -203,6 +205,10 @@ impl Arguments {
             binding.headers = endpoint.headers;
         }
         Ok(CommonOptions { server, network, authorization, guardian })
+    }
+
+    fn traces(&self) -> TraceChoice {
+        TraceChoice::unless_given(self.trace.as_ref(), settings::is_ci())
     }
 
     fn options(&self, given: &CommonOptions) -> RunOptions {
@@ -247,8 +253,7 @@ impl Arguments {
         let reporters =
             self.reports.open(detail, &self.repeat(), || Ok(self.suites.files()?.into_iter().chain(self.audit.clone()).collect()))?;
         let mut options = self.options(given);
-        let choice = TraceChoice::unless_given(self.trace.as_ref(), settings::is_ci());
-        let mut traces = CaseTraces::open(choice, &options.secrets)?;
+        let mut traces = CaseTraces::open(self.traces(), &options.secrets)?;
         options.watcher = traces.watcher();
         let mut stopped = None;
         let stop = async {

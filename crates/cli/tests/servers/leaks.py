@@ -2,6 +2,7 @@
 
     python3 leaks.py            over stdio; the secrets are API_TOKEN and GITHUB_TOKEN
     python3 leaks.py --forms    the forms, as a JSON array
+    python3 leaks.py --in-names    as the first, with lists whose names and URIs hold them
 """
 
 import base64
@@ -54,6 +55,21 @@ TOOL = {
 }
 
 
+NAMES = "--in-names" in sys.argv
+
+
+def lists_of_secrets(method):
+    """Lists whose names and URIs hold secrets."""
+    tools = [{"name": "leak", "inputSchema": {"type": "object", "properties": {form: {"type": "string"} for form in ALL}}}]
+    if method == "tools/list":
+        return {"tools": tools + [{"name": f"tool-{form}", "inputSchema": {"type": "object"}} for form in ALL]}
+    if method == "prompts/list":
+        return {"prompts": [{"name": f"prompt-{form}", "arguments": [{"name": form}]} for form in ALL]}
+    if method == "resources/templates/list":
+        return {"resourceTemplates": [{"name": "t", "uriTemplate": "leak://" + form + "/{x}"} for form in ALL]}
+    return {"resources": [{"name": "r", "uri": f"leak://it?token={form}"} for form in ALL]}
+
+
 def result_of(method, params):
     text = [{"type": "text", "text": LEAK}]
     if method == "initialize":
@@ -64,6 +80,8 @@ def result_of(method, params):
             "serverInfo": {"name": "leaks", "version": "1", "title": LEAK},
             "instructions": LEAK,
         }
+    if NAMES and method.endswith("/list"):
+        return lists_of_secrets(method)
     if method == "tools/list":
         return {"tools": [TOOL, {**TOOL, "name": "fail"}, {**TOOL, "name": "refuse"}]}
     if method == "tools/call":

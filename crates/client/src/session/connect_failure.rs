@@ -23,8 +23,13 @@ pub enum ConnectFailure {
     #[error("another process already listens at {url}: stop it, or use another port")]
     AddressTaken { url: String },
     /// Another process was faster at the port of the server that was started.
-    #[error("{owner} listens at {url}, not the server that was started: use another port, or try again; {failure}")]
-    OtherListens { url: String, owner: String, failure: Box<Self> },
+    #[error("{owner} listens at {url}, not the server that was started: use another port, or try again{}", .failure.as_ref().map(|failure| format!("; {failure}")).unwrap_or_default())]
+    OtherListens {
+        url: String,
+        owner: String,
+        /// What it said; nothing where it was not asked.
+        failure: Option<Box<Self>>,
+    },
     /// Something else, or nothing, is at the path of the URL.
     #[error("{failure}; an MCP server responds at {url}")]
     WrongPath { url: String, failure: Box<Self> },

@@ -8,6 +8,7 @@ use mcproof_record::FrameId;
 use mcproof_record::duration::readable;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
@@ -49,8 +50,18 @@ enum Place {
     Middle,
 }
 
+/// Characters of a cursor that a message shows.
+const SHOWN: usize = 200;
+
 /// Far above any real server: a bound against one whose cursors never repeat and never end.
 const MAX_PAGES: usize = 10_000;
+
+fn shown(cursor: String) -> String {
+    match cursor.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &cursor[..end]),
+        None => cursor,
+    }
+}
 
 impl Session {
     /// All items of `tools/list` and its like: `key` names the array in each page.
@@ -69,7 +80,7 @@ impl Session {
     /// As [`Self::list`].
     pub async fn pages(&self, method: &str, key: &str, params: &Map<String, Value>, deadline: Duration) -> Result<Listed, ListFailure> {
         let started = Instant::now();
-        let (mut items, mut seen) = (Vec::new(), HashSet::new());
+        let (mut items, mut seen, hasher) = (Vec::new(), HashSet::new(), RandomState::new());
         let (mut params, mut last) = (params.clone(), None);
         let mut room = self.dispatcher.limits().of_a_list(self.handshake.transport);
         for pages in 1..=MAX_PAGES {
@@ -98,8 +109,11 @@ impl Session {
             let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else {
                 return Ok(Listed { items, pages, rejected: Vec::new(), frame, elapsed: started.elapsed() });
             };
-            if !seen.insert(cursor.clone()) {
-                return Err(ListFailure::RepeatedCursor { method: named(), cursor, frame });
+            let taken = room.take_cursor(&cursor);
+            taken.map_err(|(bound, most)| ListFailure::TooLarge { method: named(), pages, most, bound, frame })?;
+            // Cursors may be as large as messages: hashes with keys that no server knows tell them apart.
+            if !seen.insert(hasher.hash_one(&cursor)) {
+                return Err(ListFailure::RepeatedCursor { method: named(), cursor: shown(cursor), frame });
             }
             if pages == MAX_PAGES {
                 return Err(ListFailure::TooManyPages { method: named(), frame });

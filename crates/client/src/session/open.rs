@@ -15,15 +15,17 @@ use crate::Tap;
 use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
 use crate::jsonrpc::RpcError;
 use crate::transport::{
-    AddressFailure, DirectChannel, Ending, Endpoint, Exchanger, HttpConnection, Inbox, Launch, LineChannel, Network, OutputWatcher,
-    Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
+    AddressFailure, Destinations, DirectChannel, Ending, Endpoint, Exchanger, HttpConnection, Inbox, Launch, LineChannel, ListedHost,
+    Network, OutputWatcher, Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered,
+    copy_output, exited,
 };
 use mcproof_protocol::{Era, EraChoice, Revision, Transport, error_code, methods};
 use mcproof_system::pipes::PipeGauge;
-use mcproof_system::{listening_addresses, other_listener};
+use mcproof_system::{OtherListener, listening_addresses, listens_at, other_listener};
 use serde_json::json;
+use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc};
@@ -35,20 +37,28 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Lines of a server that is starting after which it is looked whether it listens by now.
 const MAX_HEARD: usize = 20;
 
-/// How long another process may listen at the server's port until it counts as the server all the same: a container, for example, listens
-/// through a process of its own.
+/// How long another process may listen at the server's port: our server, which cannot listen there, too, most likely ends meanwhile. A process
+/// that listens for containers counts as the server after that.
 const OTHER_LISTENER: Duration = Duration::from_secs(2);
 /// How long a port may be held by what was just ended: Windows ends processes without waiting, and children outlive those who held them.
 const LETS_GO: Duration = Duration::from_secs(1);
 
-/// Who else listens at a URL of this machine.
-fn other_at(url: &Url, server: i32) -> Option<String> {
-    let is_local = match url.host()? {
-        url::Host::Domain(name) => name == "localhost" || name.ends_with(".localhost"),
-        url::Host::Ipv4(address) => address.is_loopback(),
-        url::Host::Ipv6(address) => address.is_loopback(),
+/// The port of a URL of this machine, and its address; none stands for `localhost`.
+fn local_port(url: &Url) -> Option<(u16, Option<IpAddr>)> {
+    let host = match url.host()? {
+        url::Host::Domain(name) if name == "localhost" || name.ends_with(".localhost") => None,
+        url::Host::Domain(_) => return None,
+        url::Host::Ipv4(address) => Some(IpAddr::from(address)),
+        url::Host::Ipv6(address) => Some(IpAddr::from(address)),
     };
-    other_listener(url.port_or_known_default().filter(|_| is_local)?, server)
+    let port = url.port_or_known_default()?;
+    host.is_none_or(|address| address.is_loopback()).then_some((port, host))
+}
+
+/// Who else listens at a URL of this machine.
+fn other_at(url: &Url, server: i32) -> Option<OtherListener> {
+    let (port, host) = local_port(url)?;
+    other_listener(port, host, server)
 }
 
 /// Opens a session. Whatever happens on the way is in the tap, also when it fails; then nothing is left running.
@@ -127,6 +137,8 @@ pub(super) struct Opening<'a> {
     tap: &'a Tap,
     pub(super) budget: Duration,
     began: Instant,
+    /// Where the server said that it listens.
+    located: Mutex<Option<ListedHost>>,
 }
 
 /// A connection without a handshake.
@@ -164,7 +176,7 @@ impl<'a> Opening<'a> {
     pub(super) fn new(options: &'a ConnectOptions, tap: &'a Tap) -> Self {
         let mut client = options.client.clone();
         client.declare(options.all_answers().capabilities());
-        Self { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT), began: Instant::now() }
+        Self { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT), began: Instant::now(), located: Mutex::default() }
     }
 
     fn era(&self) -> EraChoice {
@@ -178,7 +190,9 @@ impl<'a> Opening<'a> {
     /// A server that cannot be reached must be told from one that is silent: no connection outlasts a probe.
     pub(super) fn network(&self) -> Network {
         let network = self.options.network.clone();
-        Network { connect: network.connect.min(self.budget * 2 / 5), ..network }
+        let located = self.located.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let destinations = located.into_iter().fold(network.destinations, Destinations::with);
+        Network { connect: network.connect.min(self.budget * 2 / 5), destinations, ..network }
     }
 
     /// How long the probe may take: a slow start must not pass for a legacy server that is silent.
@@ -458,6 +472,9 @@ impl<'a> Opening<'a> {
                 None => location.recv().await.ok_or(ConnectFailure::NotLocated { after: self.budget })?,
             };
             known = Some(url.clone());
+            if locate.is_some() {
+                *self.located.lock().unwrap_or_else(PoisonError::into_inner) = ListedHost::of(&url);
+            }
             let exchanger = self.exchanger(url.clone())?;
             let started = Instant::now();
             let mut heard = 0;
@@ -470,9 +487,12 @@ impl<'a> Opening<'a> {
                     () = spoke.notified(), if heard < MAX_HEARD => heard += 1,
                     () = pause => {}
                 }
+                // A line may tell the port of somebody else, who gets no request. Only the free port was nobody's before.
+                if locate.is_some() && self.is_of_others(&url, spawned.process.group()) {
+                    continue;
+                }
                 if exchanger.accepts().await.is_ok() {
                     other = other_at(&url, spawned.process.group());
-                    // Our server cannot listen there, too, and most end because of that.
                     if other.is_none() || other_since.get_or_insert_with(Instant::now).elapsed() >= OTHER_LISTENER {
                         break;
                     }
@@ -492,12 +512,18 @@ impl<'a> Opening<'a> {
                 },
             })),
         };
+        let outcome = match (outcome, &other) {
+            (Ok(url), Some(owner)) if !owner.forwards_to_containers() => {
+                Err(ConnectFailure::OtherListens { url: url.to_string(), owner: owner.to_string(), failure: None })
+            }
+            (outcome, _) => outcome,
+        };
         match outcome {
             Ok(url) => {
                 if let Some(owner) = &other {
                     self.tap.note(format!("{owner} listens at {url}, and no process of the server that was started"));
                 }
-                spawned.other = other.map(|owner| (url.to_string(), owner));
+                spawned.other = other.map(|owner| (url.to_string(), owner.to_string()));
                 Ok((spawned, url))
             }
             Err(failure) => {
@@ -505,6 +531,13 @@ impl<'a> Opening<'a> {
                 Err(failure)
             }
         }
+    }
+
+    /// Whether something listens there that is surely not the server. Where any host may be reached, that of a container may.
+    fn is_of_others(&self, url: &Url, server: i32) -> bool {
+        let Some((port, host)) = local_port(url) else { return false };
+        let is_container = || other_listener(port, host, server).is_some_and(|owner| owner.forwards_to_containers());
+        listens_at(port, host, server) == Some(false) && (self.options.network.destinations != Destinations::Any || !is_container())
     }
 
     fn exchanger(&self, url: Url) -> Result<Exchanger, AddressFailure> {
@@ -765,7 +798,7 @@ impl<'a> Opening<'a> {
         match (exit, other) {
             (Some(_), _) if failure.is_of_limit() => failure,
             (Some(exit), _) => ConnectFailure::Exited { exit, stage: stage.to_owned() },
-            (None, Some((url, owner))) => ConnectFailure::OtherListens { url, owner, failure: Box::new(failure) },
+            (None, Some((url, owner))) => ConnectFailure::OtherListens { url, owner, failure: Some(Box::new(failure)) },
             (None, None) => failure,
         }
     }

@@ -64,12 +64,6 @@ impl ListedHost {
         Some(Self { name: Some(normal(url.host_str()?)), port: Some(url.port_or_known_default()?) })
     }
 
-    /// Any port of the host of a URL.
-    #[must_use]
-    pub fn with_all_ports(self) -> Self {
-        Self { port: None, ..self }
-    }
-
     fn covers(&self, host: &str, port: u16) -> bool {
         self.name.as_ref().is_none_or(|name| *name == normal(host)) && self.port.is_none_or(|known| known == port)
     }

@@ -99,6 +99,19 @@ impl ListRoom {
     /// The limit that was hit, and how many bytes of text or values all pages may have.
     pub(crate) fn take(&mut self, item: &Value) -> Result<(), (Bound, usize)> {
         self.count(item);
+        self.overfull()
+    }
+
+    /// Takes the room of a cursor: pages without items may be large, too.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub(crate) fn take_cursor(&mut self, cursor: &str) -> Result<(), (Bound, usize)> {
+        self.bytes.take(cursor.len());
+        self.overfull()
+    }
+
+    fn overfull(&self) -> Result<(), (Bound, usize)> {
         let values = self.values.overfull().map(|most| (Bound::Values, most));
         values.or_else(|| self.bytes.overfull().map(|most| (self.bound, most))).map_or(Ok(()), Err)
     }
@@ -173,6 +186,9 @@ mod tests {
         check(Transport::Stdio, &[of(20), json!({ "key": "x".repeat(18) })], Err((Bound::Line, 40)));
         check(Transport::Sse, &[of(100), of(21)], Err((Bound::Event, 120)));
         check(Transport::Http, &[of(100), of(20)], Ok(()));
+        let mut room = limits.of_a_list(Transport::Stdio);
+        assert_eq!(room.take_cursor(&"x".repeat(20)).and_then(|()| room.take(&of(20))), Ok(()), "cursors and items share the room");
+        assert_eq!(room.take_cursor("x"), Err((Bound::Line, 40)));
         check(Transport::Stdio, &[json!([1, 2, 3, 4, 5]), json!([1, 2, 3, 4, 5])], Ok(()));
         check(Transport::Stdio, &[json!([1, 2, 3, 4, 5]), json!([1, 2, 3, 4, 5, 6])], Err((Bound::Values, 12)));
     }

@@ -567,6 +567,26 @@ fn what_is_allowed_is_done() {
 }
 
 #[test]
+fn only_the_port_of_the_url_is_that_of_the_started_server() {
+    let restriction = Restriction::default();
+    let check = |url: &str, is_own: bool| {
+        assert_eq!((fills_in_port(url), restriction.url(url, UrlOwner::Suite).is_ok()), (is_own, is_own), "{url}");
+        assert!(restriction.url(url, UrlOwner::Others).is_err(), "{url}");
+    };
+    check("http://127.0.0.1:${port}/mcp", true);
+    check("https://localhost:${port}?at=${port}", true);
+    check("http://[::1]:${port}", true);
+    check("http://127.0.0.1:22/?${port}", false);
+    check("http://127.0.0.1:22/${port}", false);
+    check("http://a:${port}@127.0.0.9:7409/", false);
+    check("http://${port}:a@127.0.0.1:7409/", false);
+    check("http://${port}@127.0.0.1:${port}/", false);
+    check("http://127.0.0.1:22${port}/", false);
+    check("http://127.0.0.1:22\\@localhost:${port}/", false);
+    check("http:22://127.0.0.1:${port}/", false);
+}
+
+#[test]
 fn variables_are_refused_wherever_they_are_read() {
     let outer = checkout();
     let folder = outer.path().join("checkout");

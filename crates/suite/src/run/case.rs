@@ -129,8 +129,15 @@ pub(super) async fn run_case(work: Work, world: RunContext, mut warm: Option<Sta
     }
 }
 
-/// Gives a session to `ask`, on a server of its own that is opened as the case would, after its setup and before its teardown.
-pub(super) async fn visit<T>(work: &Work, world: &RunContext, server: &str, ask: impl AsyncFnOnce(&Open) -> T) -> Result<T, Diagnostic> {
+/// Gives a session to `ask`, on a server of its own that is opened as the case would, after its setup and before its teardown. What it finds
+/// has the texts of the server, and passes `clean`, which knows the secrets, before it is handed on.
+pub(super) async fn visit<T>(
+    work: &Work,
+    world: &RunContext,
+    server: &str,
+    ask: impl AsyncFnOnce(&Open) -> T,
+    clean: impl FnOnce(T, &Sessions<'_>) -> T,
+) -> Result<T, Diagnostic> {
     let mut case = Running::new(work, world, GroupState::default(), None, Instant::now());
     case.sessions.injects = false;
     let hooks = &work.case().hooks;
@@ -146,6 +153,7 @@ pub(super) async fn visit<T>(work: &Work, world: &RunContext, server: &str, ask:
             Err(failure) => Err(*failure),
         },
     };
+    let asked = asked.map(|found| clean(found, &case.sessions));
     for teardown in [&hooks.teardown].into_iter().chain(shared.map(|shared| &shared.teardown)) {
         for step in teardown {
             case.run_teardown(step, true).await;

@@ -2,6 +2,7 @@
 
 use super::case::{RunContext, visit};
 use super::expand::Work;
+use super::sessions::Sessions;
 use mcproof_analysis::diagnosis;
 use mcproof_client::{ListFailure, Session};
 use mcproof_protocol::methods;
@@ -93,11 +94,22 @@ async fn offer(work: &Work, server: &str, world: &RunContext) -> Result<Offer, D
         Diagnostic::warning("coverage-unknown", format!("the coverage of `{server}` is unknown: {why}"))
             .hint("run with --transport to ask it over another transport")
     };
-    let listed = visit(work, world, server, async |open| {
-        let offer = Offer::of(&open.session, deadline).await;
-        offer.map_err(|failure| unknown(&failure.to_string()).evidence(diagnosis::evidence(&open.tap.transcript(), None)))
-    });
-    listed.await.unwrap_or_else(|diagnostic| Err(unknown(&diagnostic.message)))
+    // What the cases used is named without secrets, too.
+    let clean = |found: Result<Offer, Diagnostic>, sessions: &Sessions<'_>| match found {
+        Ok(offer) => Ok(offer.map(|listed| sessions.without_secrets_in(listed))),
+        Err(diagnostic) => Err(sessions.without_secrets(diagnostic)),
+    };
+    let asked = visit(
+        work,
+        world,
+        server,
+        async |open| {
+            let offer = Offer::of(&open.session, deadline).await;
+            offer.map_err(|failure| unknown(&failure.to_string()).evidence(diagnosis::evidence(&open.tap.transcript(), None)))
+        },
+        clean,
+    );
+    asked.await.unwrap_or_else(|diagnostic| Err(unknown(&diagnostic.message)))
 }
 
 /// What a server lists.
@@ -129,6 +141,12 @@ impl Offer {
             resources: list("resources", methods::RESOURCES_LIST, "resources").await?,
             templates,
         })
+    }
+
+    fn map(self, map: impl Fn(Value) -> Value) -> Self {
+        let each = |listed: Vec<Value>| -> Vec<Value> { listed.into_iter().map(&map).collect() };
+        let Self { tools, prompts, resources, templates } = self;
+        Self { tools: each(tools), prompts: each(prompts), resources: each(resources), templates: each(templates) }
     }
 
     fn items(&self, uses: &Uses) -> Vec<CoveredItem> {

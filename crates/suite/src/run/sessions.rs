@@ -319,9 +319,8 @@ impl<'a> Sessions<'a> {
     pub(super) fn hide_secrets(&self, exchanges: &mut [Exchange]) {
         for exchange in exchanges {
             exchange.target = exchange.target.take().map(|target| self.cleaned(target));
-            for argument in exchange.arguments.values_mut() {
-                *argument = self.without_secrets_in(argument.take());
-            }
+            let sent = std::mem::take(&mut exchange.arguments);
+            exchange.arguments = sent.into_iter().map(|(name, value)| (self.cleaned(name), self.without_secrets_in(value))).collect();
         }
     }
 
@@ -530,13 +529,11 @@ impl<'a> Sessions<'a> {
             (_, proxies) => proxies,
         };
         let destinations = if reach.destinations == Destinations::Any { destinations } else { reach.destinations.clone() };
-        // What is started for the case listens on a port that nothing could list; one that the server chooses itself is not known yet.
+        // What is started for the case listens on a port that nothing could list; one that the server chooses itself joins when it is known.
         let destinations = match target {
-            Target::Http { endpoint, locate, .. } if binding.launch.is_some() => match (ListedHost::of(&endpoint.url), locate) {
-                (Some(own), None) => destinations.with(own),
-                (Some(own), Some(_)) => destinations.with(own.with_all_ports()),
-                (None, _) => destinations,
-            },
+            Target::Http { endpoint, locate: None, .. } if binding.launch.is_some() => {
+                ListedHost::of(&endpoint.url).into_iter().fold(destinations, Destinations::with)
+            }
             _ => destinations,
         };
         Network { proxies, tls: reach.tls.clone().unwrap_or(tls), connect, destinations, reuse }

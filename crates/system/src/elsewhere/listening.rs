@@ -2,8 +2,9 @@
 
 use super::family::below;
 use super::{id, processes};
+use crate::process_tree::{OtherListener, is_reached_at};
 use listeners::{Listener, Protocol, SocketState};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use sysinfo::{ProcessRefreshKind, UpdateKind};
 
 /// TCP addresses on which a process or one below it accepts connections, sorted.
@@ -16,14 +17,15 @@ pub fn listening_addresses(leader: i32) -> Vec<SocketAddr> {
     found
 }
 
-/// The process that listens at a port of this machine, if it is neither below the server nor below this process, as
-/// ``process 4321 (`python other.py`)``. `None` also where the system does not tell whose a listener is.
-pub fn other_listener(port: u16, server: i32) -> Option<String> {
+/// The process that listens at a port of this machine, if it is neither below the server nor below this process. `host` is the address at
+/// which it is reached, `None` `localhost`. `None` also where the system does not tell whose a listener is.
+pub fn other_listener(port: u16, host: Option<IpAddr>, server: i32) -> Option<OtherListener> {
     let system = processes(ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always));
     let roots = [server, std::process::id().cast_signed()];
     let mut own: Vec<i32> = roots.iter().flat_map(|root| below(&system, *root)).collect();
     own.extend(roots);
-    let there: Vec<i32> = all().filter(|listener| listener.socket.port() == port).map(|listener| pid_of(&listener)).collect();
+    let is_there = |listener: &Listener| listener.socket.port() == port && is_reached_at(listener.socket.ip(), host);
+    let there: Vec<i32> = all().filter(is_there).map(|listener| pid_of(&listener)).collect();
     if there.iter().any(|pid| own.contains(pid)) {
         return None;
     }
@@ -31,12 +33,13 @@ pub fn other_listener(port: u16, server: i32) -> Option<String> {
     let process = system.process(id(pid))?;
     let words: Vec<_> = process.cmd().iter().map(|word| word.to_string_lossy()).collect();
     let command = if words.is_empty() { process.name().to_string_lossy().into_owned() } else { words.join(" ") };
-    let command: String = command.chars().take(LONGEST_COMMAND).collect();
-    Some(format!("process {pid} (`{command}`)"))
+    Some(OtherListener::new(pid, &command))
 }
 
-/// Characters of a command that are shown.
-const LONGEST_COMMAND: usize = 80;
+/// Whether the server listens at a port of this machine, or something that this process has started. `None` where the system does not tell.
+pub fn listens_at(port: u16, host: Option<IpAddr>, server: i32) -> Option<bool> {
+    other_listener(port, host, server).map(|_| false)
+}
 
 fn all() -> impl Iterator<Item = Listener> {
     let found = listeners::get_all().unwrap_or_default();

@@ -36,6 +36,11 @@ impl Mark {
         limit(pid).is_some_and(|(_, most)| set_limit(pid, (self.0, most)))
     }
 
+    /// Whether it is on a process that may be asked.
+    pub(crate) fn is_borne_by(self, pid: i32) -> bool {
+        limit(pid).is_some_and(|(now, _)| now == self.0)
+    }
+
     /// Ends all that bear it, until nobody does, apart from `spared`. Async-signal-safe.
     pub(crate) fn end_bearers(self, spared: i32) {
         for _ in 0..MOST_LOOKS {
