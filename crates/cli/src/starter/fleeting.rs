@@ -199,7 +199,7 @@ pub(super) fn varied(text: &str) -> String {
 
 /// The same text as another run might bring it: other parts in those lines that have some that another run brings otherwise, and other
 /// values for those that are saved.
-fn another(text: &str, saved: &[&Value]) -> String {
+pub(super) fn another(text: &str, saved: &[&Value]) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| if is_fleeting(line) { varied(line) } else { line.to_owned() }).collect();
     let replace = |text: String, value: &&Value| match value {
         Value::String(part) if text.contains(part.as_str()) => text.replace(part.as_str(), &format!("another-{part}")),

@@ -14,6 +14,7 @@ use mcproof_suite::{Environment, load};
 use mcproof_trace::calls::{Call, CallKey, CallKind, CallStatus};
 use mcproof_trace::diff::canonical;
 use mcproof_trace::{SessionInfo, SessionKey};
+use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -324,13 +325,33 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What of the text of an error will be the same next time: its first line, if nothing in it is about this run.
-    fn error_text(&self, text: &str, saved: &[&Value]) -> Option<String> {
+    /// What of the text of an error will be the same next time: its first line, or the form of it, if something in it is about this run.
+    fn error_text(&self, text: &str, saved: &[&Value]) -> Option<ErrorText> {
         let line: String = text.lines().map(str::trim).find(|line| !line.is_empty())?.chars().take(LONGEST_ERROR).collect();
         let line = line.trim().to_owned();
         let is_steady = fleeting::changed(&json!(line), "", saved) == json!(line) && !self.now.is_in(&json!(line));
-        (is_steady && !looks_like_a_pattern(&line) && !expectation::is_private(&line, self.surroundings)).then_some(line)
+        if is_steady && !looks_like_a_pattern(&line) && !expectation::is_private(&line, self.surroundings) {
+            return Some(ErrorText::Line(line));
+        }
+        let another = match fleeting::another(&line, saved) {
+            same if same == line => fleeting::varied(&line),
+            another => another,
+        };
+        let form = fleeting::common_form(&line, &another)?;
+        // The line is found wherever it stands in the text.
+        let form = form.strip_prefix('^')?.strip_suffix('$')?.to_owned();
+        let is_shown = expectation::is_private(&form.replace('\\', ""), self.surroundings);
+        (!is_shown && Regex::new(&form).is_ok_and(|form| form.is_match(&line))).then_some(ErrorText::Form(form))
     }
+}
+
+/// What is expected of the text of an error.
+#[derive(Debug, PartialEq, Eq)]
+enum ErrorText {
+    /// This text, somewhere in it.
+    Line(String),
+    /// What this regular expression finds in it.
+    Form(String),
 }
 
 /// What a list of the suite is to the recorded one.
@@ -491,9 +512,13 @@ fn setting(call: &Call, number: usize, context: &Context<'_>) -> Result<Step, &'
 fn rpc_error(call: &Call, context: &Context<'_>, saved: &[&Value]) -> (&'static str, Value) {
     let Some(code) = call.code else { return ("rpc_error", json!(true)) };
     let mut expected = json!({ "code": code });
-    if let Some((message, line)) = call.message.as_deref().and_then(|message| Some((message, context.error_text(message, saved)?))) {
+    let text = call.message.as_deref().and_then(|message| Some((message, context.error_text(message, saved)?)));
+    match text {
+        None => {}
+        Some((message, ErrorText::Line(line))) if line == message => expected["message"] = json!(line),
         // A text is compared as a whole, and only its first line is expected.
-        expected["message"] = if line == message { json!(line) } else { json!({ "$regex": regex::escape(&line) }) };
+        Some((_, ErrorText::Line(line))) => expected["message"] = json!({ "$regex": regex::escape(&line) }),
+        Some((_, ErrorText::Form(form))) => expected["message"] = json!({ "$regex": form }),
     }
     ("rpc_error", escaped(&expected))
 }
@@ -539,7 +564,7 @@ fn as_task(call: &Call, index: usize, outcome: &TaskOutcome, saved: &Saved, cont
         TaskOutcome::Canceled => return Err("a task that was canceled"),
         TaskOutcome::Unknown => step.uncompared.push("the result of the task, which is not in the recording".to_owned()),
         TaskOutcome::Result(result) if result["isError"] == true => {
-            step.rest.push(tool_error(call.target.as_deref().unwrap_or_default(), Some(result), index, saved, context));
+            expect_tool_error(&mut step, call.target.as_deref().unwrap_or_default(), Some(result), index, saved, context);
         }
         TaskOutcome::Result(first) => {
             let second = fleeting::changed(first, "", &saved.values_at(index));
@@ -581,12 +606,22 @@ fn saving(mut step: Step, index: usize, saved: &Saved) -> Step {
     step
 }
 
-fn tool_error(target: &str, result: Option<&Value>, index: usize, saved: &Saved, context: &Context<'_>) -> (&'static str, Value) {
-    let told = result.and_then(|result| result.pointer("/content/0/text")?.as_str()).unwrap_or_default();
-    let text = context.error_text(told, &saved.values_at(index));
+/// Adds the error that the next result has to be.
+fn expect_tool_error(step: &mut Step, target: &str, result: Option<&Value>, index: usize, saved: &Saved, context: &Context<'_>) {
+    let blocks = result.and_then(|result| result.get("content")?.as_array());
+    let told = blocks.into_iter().flatten().filter_map(|block| block.get("text")?.as_str()).find(|text| !text.trim().is_empty());
+    let told = told.unwrap_or_default();
+    let text = context.error_text(told, &saved.values_at(index)).map(|text| match text {
+        ErrorText::Line(line) => line,
+        ErrorText::Form(form) => format!("/{form}/"),
+    });
     // Servers say which tool they do not have.
     let name = || (told.contains(target) && !looks_like_a_pattern(target)).then(|| target.to_owned());
-    ("tool_error", text.or_else(name).map_or(json!(true), |text| escaped(&json!(text))))
+    let expected = text.or_else(name).map_or(json!(true), |text| escaped(&json!(text)));
+    if expected == json!(true) {
+        step.uncompared.push("the text of the error".to_owned());
+    }
+    step.rest.push(("tool_error", expected));
 }
 
 /// Adds what the next result has to be, and what of it is not expected.
@@ -632,7 +667,7 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
     match call.status {
         CallStatus::ToolError => {
             let target = call.target.as_deref().unwrap_or_default();
-            step.rest.push(tool_error(target, result_of(call).as_ref(), index, saved, context));
+            expect_tool_error(&mut step, target, result_of(call).as_ref(), index, saved, context);
         }
         CallStatus::RpcError => step.rest.push(rpc_error(call, context, &saved.values_at(index))),
         CallStatus::Ok => {
@@ -740,6 +775,27 @@ mod tests {
         let mut other = said("hi");
         other["stopReason"] = json!("maxTokens");
         check("sampling/createMessage", other.clone(), json!({ "sampling": other }));
+    }
+
+    #[test]
+    fn an_error_is_expected_by_what_it_says() {
+        let surroundings = BaseEnvironment {
+            now: std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_779_019_200),
+            private: vec!["/home/me".to_owned()],
+            environment: BTreeMap::new(),
+            secrets: mcproof_client::redaction::Redactor::default(),
+        };
+        let now = Now::of(surroundings.now);
+        let context = Context { now: &now, surroundings: &surroundings, samples: &Samples::default() };
+        let check = |text: &str, expected: Option<ErrorText>| assert_eq!(context.error_text(text, &[&json!("doc-17")]), expected, "{text}");
+        let form = |form: &str| Some(ErrorText::Form(form.to_owned()));
+        check("\nno such id nope\nat x", Some(ErrorText::Line("no such id nope".to_owned())));
+        check("no such order 3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e41", form(r"no such order \S.*"));
+        check("cannot read /home/me/x.txt", form(r"cannot read \S.*"));
+        check("closed on 2026-05-17", form(r"closed on \S.*"));
+        check("no such document: doc-17", form(r"no such document: \S.*"));
+        check("12:30:05", None);
+        check("", None);
     }
 
     #[test]
