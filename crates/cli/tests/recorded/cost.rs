@@ -50,6 +50,8 @@ pub(crate) fn delays() -> Vec<Delay> {
     let folder = Folder::of("delays").0;
     fs::create_dir_all(&folder).unwrap();
     let trace = folder.join("delay.mcptrace");
+    // The proxy keeps a recording that exists.
+    let _ = fs::remove_file(&trace);
     let trace = trace.to_str().unwrap();
     let mut plain = Pipes::start(&["cat"]);
     let mut relayed = Pipes::start(&[mcproof(), "proxy", "--trace", trace, "--", "cat"]);
