@@ -92,7 +92,7 @@ pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surround
         tests.push((name, answers, good));
     }
     let borrowed: Vec<_> = tests.iter().map(|(name, answers, steps)| (name.clone(), answers, steps.iter().collect())).collect();
-    let told = stale.iter().map(|what| format!("# review: sent as recorded, from the text of an earlier response: {}\n", one_line(what)));
+    let told = stale.iter().map(|what| format!("# review: sent as recorded, from an earlier response: {}\n", one_line(what)));
     let head = told.collect::<String>() + &head;
     RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out, uncompared, stale }
 }
@@ -206,47 +206,78 @@ fn is_flawless(text: &str) -> bool {
 
 fn draft(session: &RecordedSession, context: &Context<'_>, left_out: &mut BTreeMap<String, usize>) -> Vec<Step> {
     let calls: Vec<&Call> = session.calls.iter().filter(|call| is_request(call)).collect();
-    let saved = Saved::find(&calls);
+    let drafting = Drafting { session, calls: &calls, offered: Client::of(session).offered(), context };
+    // A response of which there is no step brings nothing, and of a task, the step has the result only.
+    let nothing = Saved::nothing();
+    let drafted = drafting.steps(&nothing).map(|step| step.is_some_and(|step| step.is_ok()));
+    let is_saved: Vec<bool> = drafted.zip(&calls).map(|(is_step, call)| is_step && may_be_saved(call) && task_of(call).is_none()).collect();
+    let saved = Saved::find(&calls, &is_saved);
     let mut steps = Vec::new();
-    let mut lists = BTreeSet::new();
-    let client = Client::of(session);
-    for (index, call) in calls.iter().enumerate() {
-        let step = match call.method.as_str() {
-            "initialize" | "server/discover" | "ping" => continue,
-            // The step that calls the tool as a task waits for its end.
-            "tasks/get" | "tasks/result" | "tasks/update" => continue,
-            "tools/call" | "resources/read" | "prompts/get" => {
-                let step = match task_of(call) {
-                    Some(task) => as_task(call, index, &outcome_of_task(&task, &calls[index..]), &saved, context),
-                    None => one(call, index, &saved, context),
-                };
-                let step = step.map(|step| with_answers(step, call, session));
-                if let Ok((_, more)) = &step
-                    && *more > 0
-                {
+    for step in drafting.steps(&saved).flatten() {
+        match step {
+            Ok((step, more)) => {
+                if more > 0 {
                     *left_out.entry("further answers of the client, where it answered the same differently".to_owned()).or_default() +=
                         more;
                 }
-                step.map(|(step, _)| step).map_err(str::to_owned)
+                steps.push(step);
             }
-            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
-                if !lists.insert(call.method.clone()) {
-                    continue;
-                }
-                list(&calls[index..], client.offered()).map_err(str::to_owned)
-            }
-            "completion/complete" => completion(call, context).map_err(str::to_owned),
-            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => {
-                setting(call, steps.len(), context).map_err(str::to_owned)
-            }
-            method => Err(format!("`{method}` does not become a step")),
-        };
-        match step {
-            Ok(step) => steps.push(step),
             Err(why) => *left_out.entry(why).or_default() += 1,
         }
     }
     steps
+}
+
+/// What steps are made of.
+struct Drafting<'a> {
+    session: &'a RecordedSession,
+    calls: &'a [&'a Call],
+    offered: Offered,
+    context: &'a Context<'a>,
+}
+
+/// A step and how many answers of the client it has no room for, or why there is none.
+type Drafted = Result<(Step, usize), String>;
+
+impl Drafting<'_> {
+    /// For each request its step; none where it needs none.
+    fn steps(&self, saved: &Saved) -> impl Iterator<Item = Option<Drafted>> {
+        let mut lists = BTreeSet::new();
+        self.calls.iter().enumerate().map(move |(index, call)| {
+            let is_later_list = is_list(call) && !lists.insert(call.method.as_str());
+            if is_later_list { None } else { self.step(index, call, saved) }
+        })
+    }
+
+    fn step(&self, index: usize, call: &Call, saved: &Saved) -> Option<Drafted> {
+        let Self { session, calls, offered, context } = *self;
+        let alone = |step: Result<Step, &'static str>| step.map(|step| (step, 0)).map_err(str::to_owned);
+        Some(match call.method.as_str() {
+            "initialize" | "server/discover" | "ping" => return None,
+            // The step that calls the tool as a task waits for its end.
+            "tasks/get" | "tasks/result" | "tasks/update" => return None,
+            "tools/call" | "resources/read" | "prompts/get" => {
+                let step = match task_of(call) {
+                    Some(task) => as_task(call, index, &outcome_of_task(&task, &calls[index..]), saved, context),
+                    None => one(call, index, saved, context),
+                };
+                step.map(|step| with_answers(step, call, session)).map_err(str::to_owned)
+            }
+            _ if is_list(call) => alone(list(&calls[index..], offered, index, saved)),
+            "completion/complete" => alone(completion(call, index, saved, context)),
+            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => alone(setting(call, index, saved, context)),
+            method => Err(format!("`{method}` does not become a step")),
+        })
+    }
+}
+
+fn is_list(call: &Call) -> bool {
+    matches!(call.method.as_str(), "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list")
+}
+
+/// Whether the step of a call may save parts of its response.
+fn may_be_saved(call: &Call) -> bool {
+    is_list(call) || matches!(call.method.as_str(), "tools/call" | "resources/read" | "prompts/get" | "completion/complete")
 }
 
 fn is_request(call: &Call) -> bool {
@@ -415,7 +446,7 @@ impl Client {
 }
 
 /// `calls` begin with the one for the first page.
-fn list(calls: &[&Call], mut offered: Offered) -> Result<Step, &'static str> {
+fn list(calls: &[&Call], mut offered: Offered, index: usize, saved: &Saved) -> Result<Step, &'static str> {
     let Some((call, later)) = calls.split_first() else { return Err("no request") };
     if call.arguments().get("cursor").is_some() {
         return Err("a list whose first page is not in the recording");
@@ -450,16 +481,31 @@ fn list(calls: &[&Call], mut offered: Offered) -> Result<Step, &'static str> {
     if names.is_empty() {
         return Err("an empty list, which may have more for another client");
     }
-    Ok(match offered {
-        Offered::Same => Step::new(action, escaped(&json!(names)), Vec::new()),
-        Offered::AtLeast => {
-            let each = names.iter().map(|name| ((*name).to_owned(), json!({ "$type": "object" }))).collect();
+    // An id that the server made up is another one next time.
+    let known = saved.values_at(index);
+    let is_saved = |name: &str| known.iter().any(|value| value.as_str().is_some_and(|value| name.contains(value)));
+    let is_steady = |name: &&str| !fleeting::is_made_up(name) && !is_saved(name);
+    let (steady, others): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_steady);
+    let mut step = match offered {
+        Offered::Same if others.is_empty() => Step::new(action, escaped(&json!(names)), Vec::new()),
+        Offered::Same if steady.is_empty() => {
+            let all = json!({ "$type": "object", "$len": others.len() });
+            Step::new(action, Value::Null, vec![("expect", all)])
+        }
+        _ if steady.is_empty() => {
+            let some = json!({ "$type": "object", "$len": { "$gte": 1 } });
+            Step::new(action, Value::Null, vec![("expect", some)])
+        }
+        Offered::Same | Offered::AtLeast => {
+            let each = steady.iter().map(|name| ((*name).to_owned(), json!({ "$type": "object" }))).collect();
             Step::new(action, Value::Null, vec![("expect", escaped(&Value::Object(each)))])
         }
-    })
+    };
+    step.uncompared = others.iter().map(|name| (*name).to_owned()).collect();
+    Ok(saving(step, index, saved))
 }
 
-fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> {
+fn completion(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
     let sent = call.arguments();
     let text = |path: &str| sent.pointer(path).filter(|value| value.is_string());
     let (key, target) = match (text("/ref/name"), text("/ref/uri")) {
@@ -478,24 +524,26 @@ fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> 
     match call.status {
         CallStatus::Ok => {
             let first = result_of(call).and_then(|mut result| result.get_mut("completion").map(Value::take)).ok_or("no result")?;
-            let second = fleeting::changed(&first, "", &[]);
+            let second = fleeting::changed(&first, "", &saved.values_at(index));
             let known =
                 Known { arguments: &sent, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
             let expected = expectation::of_values(&first, &second, &known);
             uncompared = expectation::uncompared(&expected, &first);
             rest.push(("expect", escaped(&json!({ "completion": expected }))));
         }
-        CallStatus::RpcError => rest.push(rpc_error(call, context, &[])),
+        CallStatus::RpcError => rest.push(rpc_error(call, context, &saved.values_at(index))),
         _ => return Err("no response"),
     }
-    Ok(Step { uncompared, ..Step::new("complete", escaped(&object), rest) })
+    let (object, saves_or_uses) = saved.filled(&object, index);
+    let step = Step { uncompared, saves_or_uses, stale: saved.stale_at(index), ..Step::new("complete", object, rest) };
+    Ok(saving(step, index, saved))
 }
 
-/// What changes how the server treats the session. `number` is the one of the step.
-fn setting(call: &Call, number: usize, context: &Context<'_>) -> Result<Step, &'static str> {
+/// What changes how the server treats the session.
+fn setting(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
     let sent = call.arguments();
     let (action, object) = match call.method.as_str() {
-        "logging/setLevel" => ("raw", json!({ "jsonrpc": "2.0", "id": format!("step-{number}"), "method": call.method, "params": sent })),
+        "logging/setLevel" => ("raw", json!({ "jsonrpc": "2.0", "id": format!("step-{index}"), "method": call.method, "params": sent })),
         method => {
             let uri = sent.get("uri").filter(|uri| uri.is_string()).ok_or("no URI")?;
             (if method == "resources/subscribe" { "subscribe" } else { "unsubscribe" }, uri.clone())
@@ -503,10 +551,11 @@ fn setting(call: &Call, number: usize, context: &Context<'_>) -> Result<Step, &'
     };
     let rest = match call.status {
         CallStatus::Ok => Vec::new(),
-        CallStatus::RpcError => vec![rpc_error(call, context, &[])],
+        CallStatus::RpcError => vec![rpc_error(call, context, &saved.values_at(index))],
         _ => return Err("no response"),
     };
-    Ok(Step::new(action, escaped(&object), rest))
+    let (object, uses) = saved.filled(&object, index);
+    Ok(Step { saves_or_uses: uses, stale: saved.stale_at(index), ..Step::new(action, object, rest) })
 }
 
 fn rpc_error(call: &Call, context: &Context<'_>, saved: &[&Value]) -> (&'static str, Value) {

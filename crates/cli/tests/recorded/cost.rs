@@ -103,7 +103,8 @@ pub(crate) fn memory() -> Vec<Memory> {
         (0..frames / 4).for_each(|_| connection.once());
         all.push(Memory { transport: "Streamable HTTP".into(), frames, peak: peak(between.pid()) });
     }
-    let _ = fs::remove_file(trace);
+    // Each measurement has a recording of its own.
+    let _ = fs::remove_dir_all(&folder);
     all
 }
 
