@@ -377,7 +377,8 @@ fn ids_in(value: &Value) -> Vec<Value> {
 
 fn is_path(path: &str) -> bool {
     // A pattern begins with a slash.
-    !path.starts_with('/') && path.chars().all(|symbol| symbol.is_ascii_alphanumeric() || matches!(symbol, '_' | '-' | '/' | '.' | '[' | ']'))
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || matches!(symbol, '_' | '-' | '/' | '.' | '[' | ']');
+    !path.starts_with('/') && path.chars().all(is_plain)
 }
 
 fn name_for(path: &str, saved: &[SavedValue]) -> String {

@@ -106,6 +106,8 @@ pub enum MissReason {
     Different(Box<Nearest>),
     /// Nothing of this name is in the contract.
     UnknownName { near: Option<String> },
+    /// No value is found that the output schema of the tool accepts.
+    NoValue,
     /// No written answer fits; how the nearest one differs.
     Unwritten { nearest: Option<String> },
     /// It was recorded that often, and not once more.
@@ -147,6 +149,7 @@ impl Miss {
                 "received": shown(nearest.received.as_ref()),
             }),
             MissReason::UnknownName { near } => json!({ "nearest": near }),
+            MissReason::NoValue => json!({}),
             MissReason::Unwritten { nearest } => json!({ "nearest": nearest }),
             MissReason::Exhausted { recorded } => json!({ "recorded": recorded }),
             MissReason::OtherSession { request } => json!({ "nearest": request }),
@@ -190,6 +193,9 @@ impl fmt::Display for Miss {
             MissReason::UnknownName { near: None } => write!(formatter, "`{request}` is not in the contract"),
             MissReason::UnknownName { near: Some(near) } => {
                 write!(formatter, "`{request}` is not in the contract; the nearest name is `{near}`")
+            }
+            MissReason::NoValue => {
+                write!(formatter, "`{request}` has no result: no value was found that the output schema of the tool accepts")
             }
             MissReason::Unwritten { nearest: None } => write!(formatter, "`{request}` has no answer in the mock"),
             MissReason::Unwritten { nearest: Some(nearest) } => write!(formatter, "`{request}` has no answer in the mock: {nearest}"),

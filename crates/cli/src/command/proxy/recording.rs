@@ -209,8 +209,8 @@ fn manifest(server: &str, faults: &RecordedFaults, clean: &Redactor) -> Manifest
     Manifest { mcproof: env!("CARGO_PKG_VERSION").into(), command, started_at, seed: faults.seed, ..Manifest::default() }
 }
 
-/// A trace in a file that was not there before. A host starts the same command again, also while an earlier one still records: where the name
-/// is taken, the next free one with a number is, as `session-2.mcptrace`.
+/// A trace in a file that was not there before. A host starts the same command again, also while an earlier one still records: where the
+/// name is taken, it is the next free one with a number, as `session-2.mcptrace`.
 fn create(path: &Path, manifest: Manifest) -> std::io::Result<(TraceWriter, PathBuf)> {
     files::make_folder_of(path)?;
     for number in 1..=MOST_NUMBERED {
