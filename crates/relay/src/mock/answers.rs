@@ -73,11 +73,22 @@ pub struct Script {
     pub era: Option<Era>,
     /// Where it was recorded: the session, and the place in it.
     pub place: Option<(usize, usize)>,
+    /// Requests that were sent later, and answered before it.
+    pub overtaken_by: Vec<(usize, usize)>,
 }
 
 impl Script {
     pub fn of(outcome: Outcome) -> Self {
-        Self { steps: Vec::new(), outcome, delay: Duration::ZERO, after: Vec::new(), alternatives: Vec::new(), era: None, place: None }
+        Self {
+            steps: Vec::new(),
+            outcome,
+            delay: Duration::ZERO,
+            after: Vec::new(),
+            alternatives: Vec::new(),
+            era: None,
+            place: None,
+            overtaken_by: Vec::new(),
+        }
     }
 
     pub fn result(result: Value) -> Self {
