@@ -483,20 +483,64 @@ impl Maker<'_> {
                 return Some(suggested.clone());
             }
         }
+        if schema.contains_key("if") {
+            return self.conditional(&schema, name, depth);
+        }
         for keyword in ["oneOf", "anyOf"] {
             if let Some(options) = schema.get(keyword).and_then(Value::as_array) {
                 return self.one_of(&schema, keyword, options, name, depth);
             }
         }
-        match kind(&schema) {
-            "object" => self.object(&schema, depth),
-            "array" => self.array(&schema, name, depth),
-            "integer" => number(&schema, Whole::Yes),
-            "number" => number(&schema, Whole::No),
-            "boolean" => Some(json!(self.source == Source::Other)),
-            "null" => Some(Value::Null),
-            _ => text(&schema),
+        let (made, others) = match kind(&schema) {
+            "object" => (self.object(&schema, depth), Vec::new()),
+            "array" => (self.array(&schema, name, depth), vec![json!([WORD])]),
+            "integer" => (number(&schema, Whole::Yes), vec![json!(0), json!(2), json!(3)]),
+            "number" => (number(&schema, Whole::No), vec![json!(0), json!(2), json!(0.5)]),
+            "boolean" => (Some(json!(self.source == Source::Other)), vec![json!(self.source != Source::Other)]),
+            "null" => (Some(Value::Null), Vec::new()),
+            _ => (text(&schema), vec![json!(format!("{WORD}2")), json!("")]),
+        };
+        if !schema.contains_key("not") {
+            return made;
         }
+        made.into_iter().chain(others).find(|value| self.holds(&schema, value))
+    }
+
+    /// With the branch of `if` that applies to what is made.
+    fn conditional(&self, schema: &Map<String, Value>, name: &str, depth: usize) -> Option<Value> {
+        let mut beside = schema.clone();
+        for keyword in ["if", "then", "else"] {
+            beside.shift_remove(keyword);
+        }
+        let ways: [&[&str]; 4] = [&[], &["then"], &["if", "then"], &["else"]];
+        ways.iter().find_map(|keywords| {
+            let mut whole = beside.clone();
+            for keyword in *keywords {
+                match schema.get(*keyword) {
+                    Some(Value::Object(part)) => merge(&mut whole, self.flattened(part, depth + 1)?),
+                    Some(Value::Bool(false)) => return None,
+                    _ => {}
+                }
+            }
+            self.value(&Value::Object(whole), name, depth + 1).filter(|made| self.holds(schema, made))
+        })
+    }
+
+    /// Whether a value is right by a schema that stands somewhere inside of the whole one.
+    fn holds(&self, schema: &Map<String, Value>, value: &Value) -> bool {
+        let of_root = |keyword: &str| Some((keyword.to_owned(), self.root.get(keyword)?.clone()));
+        let definitions = ["$defs", "definitions"].into_iter().filter_map(of_root);
+        let whole: Map<String, Value> = schema.clone().into_iter().chain(definitions).collect();
+        // Of one that refers elsewhere, the whole decides.
+        Schema::of(&Value::Object(whole)).ok().is_none_or(|schema| schema.is_valid(value) == Ok(true))
+    }
+
+    /// The schema of a member of an object.
+    fn member(&self, schema: &Map<String, Value>, name: &str) -> Value {
+        let declared = schema.get("properties").and_then(|declared| declared.get(name));
+        let mut patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
+        let by_pattern = || patterns.find(|(pattern, _)| matches_pattern(name, pattern)).map(|(_, inner)| inner);
+        declared.or_else(by_pattern).or_else(|| schema.get("additionalProperties")).cloned().unwrap_or_else(|| json!({}))
     }
 
     /// Values of a schema that differ in kind.
@@ -579,23 +623,43 @@ impl Maker<'_> {
         let mut made = Map::new();
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         for name in required {
-            let free = json!({});
-            let inner = declared.and_then(|declared| declared.get(name)).or_else(|| schema.get("additionalProperties")).unwrap_or(&free);
-            made.insert(name.to_owned(), self.value(inner, name, depth + 1)?);
+            made.insert(name.to_owned(), self.value(&self.member(schema, name), name, depth + 1)?);
         }
+        self.add_dependent(&mut made, schema, depth)?;
         let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS) as usize;
         for (name, inner) in declared.into_iter().flatten() {
             if made.len() < least && !made.contains_key(name) {
                 made.insert(name.clone(), self.value(inner, name, depth + 1)?);
             }
         }
+        // A name that a pattern allows may be the only one that is allowed.
+        let patterns = schema.get("patternProperties").and_then(Value::as_object).filter(|patterns| !patterns.is_empty());
+        let allowed = patterns.and_then(|patterns| texts::matching(patterns.keys().next()?));
         for number in made.len()..least {
-            let inner = schema.get("additionalProperties").cloned().unwrap_or_else(|| json!({}));
-            let name = format!("{}{number}", WORD);
-            let value = self.value(&inner, &name, depth + 1)?;
+            let name = match &allowed {
+                Some(allowed) if !made.contains_key(allowed) => allowed.clone(),
+                Some(allowed) => format!("{allowed}{number}"),
+                None => format!("{WORD}{number}"),
+            };
+            let value = self.value(&self.member(schema, &name), &name, depth + 1)?;
             made.insert(name, value);
         }
+        self.add_dependent(&mut made, schema, depth)?;
         Some(Value::Object(made))
+    }
+
+    /// Adds what members ask for that are there.
+    fn add_dependent(&self, made: &mut Map<String, Value>, schema: &Map<String, Value>, depth: usize) -> Option<()> {
+        // Up to draft 7, both kinds of them were `dependencies`.
+        let keywords = ["dependentRequired", "dependencies"];
+        loop {
+            let dependent = keywords.iter().filter_map(|keyword| schema.get(*keyword)?.as_object()).flatten();
+            let asked = dependent.filter(|(name, _)| made.contains_key(*name)).filter_map(|(_, names)| names.as_array()).flatten();
+            let missing = asked.filter_map(Value::as_str).find(|name| !made.contains_key(*name)).map(str::to_owned);
+            let Some(name) = missing else { return Some(()) };
+            let value = self.value(&self.member(schema, &name), &name, depth + 1)?;
+            made.insert(name, value);
+        }
     }
 
     fn array(&self, schema: &Map<String, Value>, name: &str, depth: usize) -> Option<Value> {
@@ -618,7 +682,23 @@ impl Maker<'_> {
                 (_, item) => item,
             });
         }
+        if let Some(contained) = schema.get("contains") {
+            let count = schema.get("minContains").and_then(Value::as_u64).unwrap_or(1).min(MOST_ITEMS) as usize;
+            items.truncate(least.saturating_sub(count));
+            let inner = self.both(rest, contained, depth)?;
+            for _ in 0..count {
+                items.push(self.value(&inner, name, depth + 1)?);
+            }
+        }
         Some(Value::Array(items))
+    }
+
+    /// What is right by both schemas.
+    fn both(&self, one: &Value, other: &Value, depth: usize) -> Option<Value> {
+        let (Value::Object(one), Value::Object(other)) = (one, other) else { return Some(other.clone()) };
+        let mut whole = self.flattened(one, depth + 1)?;
+        merge(&mut whole, self.flattened(other, depth + 1)?);
+        Some(Value::Object(whole))
     }
 }
 
@@ -662,7 +742,8 @@ fn kind(schema: &Map<String, Value>) -> &str {
     match named {
         Some(name) => name,
         None if has(&["properties", "required", "minProperties", "additionalProperties"]) => "object",
-        None if has(&["items", "prefixItems", "minItems"]) => "array",
+        None if has(&["patternProperties", "dependentRequired"]) => "object",
+        None if has(&["items", "prefixItems", "minItems", "contains"]) => "array",
         None if has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) => "number",
         None => "string",
     }
@@ -701,16 +782,24 @@ fn number(schema: &Map<String, Value>, whole: Whole) -> Option<Value> {
         let from = least.unwrap_or(0.0);
         candidates.extend([step, (from / step).ceil() * step, ((from / step).floor() + 1.0) * step]);
     }
+    // Of the greatest numbers, the next one is more than 1 away.
+    candidates.extend([least, most].into_iter().flatten().flat_map(|bound| [bound.next_up(), bound.next_down()]));
     let found = candidates.into_iter().find(fits)?;
-    let is_exact = found.fract() == 0.0 && found.abs() < 9e15;
+    let is_exact = found.fract() == 0.0 && found.abs() < 9e18;
     Some(if is_exact { json!(found as i64) } else { json!(found) })
+}
+
+fn matches_pattern(text: &str, pattern: &str) -> bool {
+    Schema::of(&json!({ "pattern": pattern })).is_ok_and(|schema| schema.is_valid(&json!(text)) == Ok(true))
 }
 
 fn text(schema: &Map<String, Value>) -> Option<Value> {
     let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
     let formatted = schema.get("format").and_then(Value::as_str).and_then(texts::of_format).map(str::to_owned);
-    let matching = schema.get("pattern").and_then(Value::as_str).and_then(texts::matching);
-    let mut text = matching.or(formatted).unwrap_or_else(|| WORD.to_owned());
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    let fits = |text: &String| pattern.is_none_or(|pattern| matches_pattern(text, pattern));
+    let matching = pattern.and_then(texts::matching);
+    let mut text = formatted.filter(fits).or(matching).unwrap_or_else(|| WORD.to_owned());
     let least = count("minLength").unwrap_or(0).min(1 << 20) as usize;
     let length = text.chars().count();
     text.extend(std::iter::repeat_n('x', least.saturating_sub(length)));
@@ -794,6 +883,27 @@ mod tests {
         );
         check(json!({ "allOf": [{ "type": "integer", "minimum": 2 }, { "minimum": 4 }] }), json!(4));
         check(json!({ "minimum": 2.5 }), json!(2.5));
+        check(json!({ "type": "array", "contains": { "const": 5 } }), json!([5]));
+        check(json!({ "items": { "type": "integer" }, "minItems": 2, "contains": { "minimum": 7 }, "minContains": 1 }), json!([1, 7]));
+        let two = json!({ "a": { "type": "string" }, "b": { "type": "integer" } });
+        check(
+            json!({ "type": "object", "properties": two, "required": ["a"], "dependentRequired": { "a": ["b"] } }),
+            json!({ "a": "mcproof", "b": 1 }),
+        );
+        let more = json!({ "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+        let is_x = json!({ "properties": { "k": { "const": "x" } } });
+        check(
+            json!({ "type": "object", "properties": { "k": { "enum": ["x", "y"] } }, "required": ["k"], "if": is_x, "then": more }),
+            json!({ "k": "x", "n": 1 }),
+        );
+        check(json!({ "type": "integer", "not": { "const": 1 } }), json!(0));
+        let begins = json!({ "^b": { "type": "integer" } });
+        check(
+            json!({ "type": "object", "patternProperties": begins, "additionalProperties": false, "minProperties": 1 }),
+            json!({ "b": 1 }),
+        );
+        check(json!({ "type": "integer", "exclusiveMinimum": 9_007_199_254_740_992_i64 }), json!(9_007_199_254_740_994_i64));
+        check(json!({ "type": "string", "format": "date-time", "pattern": "Z$" }), json!("2026-01-31T12:00:00Z"));
     }
 
     #[test]

@@ -341,6 +341,33 @@ fn findings_fail_the_proxy_where_that_was_requested() {
     assert_eq!((nothing.status.code(), said.contains("a line on stdout is not a message: `hello`")), (Some(1), true), "{said}");
 }
 
+/// A host starts a server again, and some start it twice.
+#[test]
+fn the_next_start_keeps_the_trace_of_an_earlier_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("a.mcptrace");
+    let server = [MCPROOF, "demo", "shop"].map(str::to_owned);
+    // The first one still records.
+    let (child, mut stdin) = start(&proxied(&trace, &server));
+    let began = Instant::now();
+    while !trace.exists() {
+        assert!(began.elapsed() < Duration::from_secs(60), "there is no trace");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let second = talk(&proxied(&trace, &server), b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(said.contains("a-2.mcptrace\n") && said.contains("a.mcptrace is of an earlier start, and is kept"), "{said}");
+    stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"first\",\"method\":\"ping\"}\n").unwrap();
+    drop(stdin);
+    child.wait_with_output().unwrap();
+    let is_ping = |body: &FrameBody| match body {
+        FrameBody::Line { bytes, .. } => String::from_utf8_lossy(bytes.as_bytes()).contains("\"method\":\"ping\""),
+        _ => false,
+    };
+    let pings = |path: &Path| bodies(path).iter().filter(|body| is_ping(body)).count();
+    assert_eq!((pings(&trace), pings(&folder.path().join("a-2.mcptrace"))), (1, 1));
+}
+
 #[test]
 fn a_trace_says_which_faults_were_injected() {
     let folder = tempfile::tempdir().unwrap();
@@ -363,6 +390,8 @@ fn findings_are_in_the_trace_and_on_stderr_when_they_happen() {
     let script = "echo hello; read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"a\",\"version\":\"1\"}}}'; exec cat >&2";
     let request = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
     for (flags, is_judged) in [(&["--fail-on", "error"][..], true), (&[][..], false)] {
+        // A recording that exists is kept.
+        let _ = fs::remove_file(&trace);
         let words = [&[MCPROOF, "proxy", "--trace", trace.to_str().unwrap()], flags, &["--", "sh", "-c", script]].concat();
         let (child, mut stdin) = start(&words.into_iter().map(str::to_owned).collect::<Vec<_>>());
         stdin.write_all(&[&request[..], b"\n"].concat()).unwrap();

@@ -480,6 +480,8 @@ fn a_suite_of_a_recording_starts_its_server_as_it_was_started() {
 /// digits that the server has said, and the text `NUMBER` is the same as a number.
 fn suite_of(at: &Path, server: &[&str], said: &[Value], told: &str) -> String {
     let path = at.join("client.mcptrace");
+    // The proxy keeps a recording that exists.
+    let _ = fs::remove_file(&path);
     let mut proxy = Command::new(MCPROOF)
         .args(["proxy", "--trace", path.to_str().unwrap(), "--"])
         .args(server)

@@ -321,6 +321,41 @@ async fn a_change_is_announced_after_what_it_followed() {
 }
 
 #[tokio::test]
+async fn a_change_is_announced_before_the_response_that_it_preceded() {
+    let mut lines = handshake();
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+    lines.extend([('>', call(1, "a")), ('<', changed), ('<', said(1, "first"))]);
+    let mut talk = Talk::of(lines);
+    talk.shake_hands().await;
+    assert_eq!(talk.ask(&call(1, "a")).await["method"], "notifications/tools/list_changed");
+    assert_eq!(talk.next().await["result"]["content"][0]["text"], "first");
+    assert_eq!(talk.end().await, 0);
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_are_answered_in_the_recorded_order() {
+    let mut lines = handshake();
+    lines.extend(["a", "b", "c"].into_iter().zip(1..).map(|(query, id)| ('>', call(id, query))));
+    lines.extend([(2, "b"), (3, "c"), (1, "a")].map(|(id, text)| ('<', said(id, text))));
+    let mut talk = Talk::of(lines.clone());
+    talk.shake_hands().await;
+    for (id, query) in [(1, "a"), (2, "b"), (3, "c")] {
+        talk.send(&call(id, query)).await;
+    }
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(talk.next().await["id"].clone());
+    }
+    assert_eq!(ids, [2, 3, 1]);
+    assert_eq!(talk.end().await, 0);
+    // A client that waits for each response gets it.
+    let mut talk = Talk::of(lines);
+    talk.shake_hands().await;
+    assert_eq!(talk.ask(&call(1, "a")).await["result"]["content"][0]["text"], "a");
+    assert_eq!(talk.end().await, 0);
+}
+
+#[tokio::test]
 async fn a_line_that_is_no_json_is_answered_and_the_next_one_as_well() {
     let mut talk = Talk::of(twice());
     talk.output.write_all(b"{nonsense\n").await.unwrap();

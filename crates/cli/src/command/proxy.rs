@@ -64,6 +64,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_listen_address)]
     listen: Option<SocketAddr>,
     /// Write the trace to this file or directory [default: a file in the state directory]
+    ///
+    /// A file that exists is kept: the trace is then beside it, with a number in its name, such as `session-2.mcptrace`. stderr says where.
     #[arg(long, value_name = "PATH")]
     trace: Option<PathBuf>,
     /// Write no trace

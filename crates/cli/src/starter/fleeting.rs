@@ -37,6 +37,9 @@ static FORMS: LazyLock<Regex> = LazyLock::new(|| {
     ])
 });
 
+/// Ids that nobody chooses.
+static IDS: LazyLock<Regex> = LazyLock::new(|| any_of(&[r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-", HEX, r"\d{8,}"]));
+
 fn any_of(patterns: &[&str]) -> Regex {
     Regex::new(&patterns.join("|")).expect("all of them are patterns")
 }
@@ -199,7 +202,7 @@ pub(super) fn varied(text: &str) -> String {
 
 /// The same text as another run might bring it: other parts in those lines that have some that another run brings otherwise, and other
 /// values for those that are saved.
-fn another(text: &str, saved: &[&Value]) -> String {
+pub(super) fn another(text: &str, saved: &[&Value]) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| if is_fleeting(line) { varied(line) } else { line.to_owned() }).collect();
     let replace = |text: String, value: &&Value| match value {
         Value::String(part) if text.contains(part.as_str()) => text.replace(part.as_str(), &format!("another-{part}")),
@@ -224,6 +227,11 @@ pub(super) fn grows(key: &str) -> bool {
 /// Whether a text has a part in it that another run may bring otherwise.
 pub(super) fn is_fleeting(text: &str) -> bool {
     FORMS.is_match(text)
+}
+
+/// Whether a text has an id in it that a server made up, such as a UUID.
+pub(super) fn is_made_up(text: &str) -> bool {
+    IDS.is_match(text)
 }
 
 /// The same value as another run might bring it. `key` names it, and `saved` are values of earlier responses.

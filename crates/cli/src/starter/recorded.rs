@@ -14,6 +14,7 @@ use mcproof_suite::{Environment, load};
 use mcproof_trace::calls::{Call, CallKey, CallKind, CallStatus};
 use mcproof_trace::diff::canonical;
 use mcproof_trace::{SessionInfo, SessionKey};
+use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -91,7 +92,7 @@ pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surround
         tests.push((name, answers, good));
     }
     let borrowed: Vec<_> = tests.iter().map(|(name, answers, steps)| (name.clone(), answers, steps.iter().collect())).collect();
-    let told = stale.iter().map(|what| format!("# review: sent as recorded, from the text of an earlier response: {}\n", one_line(what)));
+    let told = stale.iter().map(|what| format!("# review: sent as recorded, from an earlier response: {}\n", one_line(what)));
     let head = told.collect::<String>() + &head;
     RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out, uncompared, stale }
 }
@@ -205,47 +206,78 @@ fn is_flawless(text: &str) -> bool {
 
 fn draft(session: &RecordedSession, context: &Context<'_>, left_out: &mut BTreeMap<String, usize>) -> Vec<Step> {
     let calls: Vec<&Call> = session.calls.iter().filter(|call| is_request(call)).collect();
-    let saved = Saved::find(&calls);
+    let drafting = Drafting { session, calls: &calls, offered: Client::of(session).offered(), context };
+    // A response of which there is no step brings nothing, and of a task, the step has the result only.
+    let nothing = Saved::nothing();
+    let drafted = drafting.steps(&nothing).map(|step| step.is_some_and(|step| step.is_ok()));
+    let is_saved: Vec<bool> = drafted.zip(&calls).map(|(is_step, call)| is_step && may_be_saved(call) && task_of(call).is_none()).collect();
+    let saved = Saved::find(&calls, &is_saved);
     let mut steps = Vec::new();
-    let mut lists = BTreeSet::new();
-    let client = Client::of(session);
-    for (index, call) in calls.iter().enumerate() {
-        let step = match call.method.as_str() {
-            "initialize" | "server/discover" | "ping" => continue,
-            // The step that calls the tool as a task waits for its end.
-            "tasks/get" | "tasks/result" | "tasks/update" => continue,
-            "tools/call" | "resources/read" | "prompts/get" => {
-                let step = match task_of(call) {
-                    Some(task) => as_task(call, index, &outcome_of_task(&task, &calls[index..]), &saved, context),
-                    None => one(call, index, &saved, context),
-                };
-                let step = step.map(|step| with_answers(step, call, session));
-                if let Ok((_, more)) = &step
-                    && *more > 0
-                {
+    for step in drafting.steps(&saved).flatten() {
+        match step {
+            Ok((step, more)) => {
+                if more > 0 {
                     *left_out.entry("further answers of the client, where it answered the same differently".to_owned()).or_default() +=
                         more;
                 }
-                step.map(|(step, _)| step).map_err(str::to_owned)
+                steps.push(step);
             }
-            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
-                if !lists.insert(call.method.clone()) {
-                    continue;
-                }
-                list(&calls[index..], client.offered()).map_err(str::to_owned)
-            }
-            "completion/complete" => completion(call, context).map_err(str::to_owned),
-            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => {
-                setting(call, steps.len(), context).map_err(str::to_owned)
-            }
-            method => Err(format!("`{method}` does not become a step")),
-        };
-        match step {
-            Ok(step) => steps.push(step),
             Err(why) => *left_out.entry(why).or_default() += 1,
         }
     }
     steps
+}
+
+/// What steps are made of.
+struct Drafting<'a> {
+    session: &'a RecordedSession,
+    calls: &'a [&'a Call],
+    offered: Offered,
+    context: &'a Context<'a>,
+}
+
+/// A step and how many answers of the client it has no room for, or why there is none.
+type Drafted = Result<(Step, usize), String>;
+
+impl Drafting<'_> {
+    /// For each request its step; none where it needs none.
+    fn steps(&self, saved: &Saved) -> impl Iterator<Item = Option<Drafted>> {
+        let mut lists = BTreeSet::new();
+        self.calls.iter().enumerate().map(move |(index, call)| {
+            let is_later_list = is_list(call) && !lists.insert(call.method.as_str());
+            if is_later_list { None } else { self.step(index, call, saved) }
+        })
+    }
+
+    fn step(&self, index: usize, call: &Call, saved: &Saved) -> Option<Drafted> {
+        let Self { session, calls, offered, context } = *self;
+        let alone = |step: Result<Step, &'static str>| step.map(|step| (step, 0)).map_err(str::to_owned);
+        Some(match call.method.as_str() {
+            "initialize" | "server/discover" | "ping" => return None,
+            // The step that calls the tool as a task waits for its end.
+            "tasks/get" | "tasks/result" | "tasks/update" => return None,
+            "tools/call" | "resources/read" | "prompts/get" => {
+                let step = match task_of(call) {
+                    Some(task) => as_task(call, index, &outcome_of_task(&task, &calls[index..]), saved, context),
+                    None => one(call, index, saved, context),
+                };
+                step.map(|step| with_answers(step, call, session)).map_err(str::to_owned)
+            }
+            _ if is_list(call) => alone(list(&calls[index..], offered, index, saved)),
+            "completion/complete" => alone(completion(call, index, saved, context)),
+            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => alone(setting(call, index, saved, context)),
+            method => Err(format!("`{method}` does not become a step")),
+        })
+    }
+}
+
+fn is_list(call: &Call) -> bool {
+    matches!(call.method.as_str(), "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list")
+}
+
+/// Whether the step of a call may save parts of its response.
+fn may_be_saved(call: &Call) -> bool {
+    is_list(call) || matches!(call.method.as_str(), "tools/call" | "resources/read" | "prompts/get" | "completion/complete")
 }
 
 fn is_request(call: &Call) -> bool {
@@ -324,13 +356,33 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What of the text of an error will be the same next time: its first line, if nothing in it is about this run.
-    fn error_text(&self, text: &str, saved: &[&Value]) -> Option<String> {
+    /// What of the text of an error will be the same next time: its first line, or the form of it, if something in it is about this run.
+    fn error_text(&self, text: &str, saved: &[&Value]) -> Option<ErrorText> {
         let line: String = text.lines().map(str::trim).find(|line| !line.is_empty())?.chars().take(LONGEST_ERROR).collect();
         let line = line.trim().to_owned();
         let is_steady = fleeting::changed(&json!(line), "", saved) == json!(line) && !self.now.is_in(&json!(line));
-        (is_steady && !looks_like_a_pattern(&line) && !expectation::is_private(&line, self.surroundings)).then_some(line)
+        if is_steady && !looks_like_a_pattern(&line) && !expectation::is_private(&line, self.surroundings) {
+            return Some(ErrorText::Line(line));
+        }
+        let another = match fleeting::another(&line, saved) {
+            same if same == line => fleeting::varied(&line),
+            another => another,
+        };
+        let form = fleeting::common_form(&line, &another)?;
+        // The line is found wherever it stands in the text.
+        let form = form.strip_prefix('^')?.strip_suffix('$')?.to_owned();
+        let is_shown = expectation::is_private(&form.replace('\\', ""), self.surroundings);
+        (!is_shown && Regex::new(&form).is_ok_and(|form| form.is_match(&line))).then_some(ErrorText::Form(form))
     }
+}
+
+/// What is expected of the text of an error.
+#[derive(Debug, PartialEq, Eq)]
+enum ErrorText {
+    /// This text, somewhere in it.
+    Line(String),
+    /// What this regular expression finds in it.
+    Form(String),
 }
 
 /// What a list of the suite is to the recorded one.
@@ -394,7 +446,7 @@ impl Client {
 }
 
 /// `calls` begin with the one for the first page.
-fn list(calls: &[&Call], mut offered: Offered) -> Result<Step, &'static str> {
+fn list(calls: &[&Call], mut offered: Offered, index: usize, saved: &Saved) -> Result<Step, &'static str> {
     let Some((call, later)) = calls.split_first() else { return Err("no request") };
     if call.arguments().get("cursor").is_some() {
         return Err("a list whose first page is not in the recording");
@@ -429,16 +481,31 @@ fn list(calls: &[&Call], mut offered: Offered) -> Result<Step, &'static str> {
     if names.is_empty() {
         return Err("an empty list, which may have more for another client");
     }
-    Ok(match offered {
-        Offered::Same => Step::new(action, escaped(&json!(names)), Vec::new()),
-        Offered::AtLeast => {
-            let each = names.iter().map(|name| ((*name).to_owned(), json!({ "$type": "object" }))).collect();
+    // An id that the server made up is another one next time.
+    let known = saved.values_at(index);
+    let is_saved = |name: &str| known.iter().any(|value| value.as_str().is_some_and(|value| name.contains(value)));
+    let is_steady = |name: &&str| !fleeting::is_made_up(name) && !is_saved(name);
+    let (steady, others): (Vec<&str>, Vec<&str>) = names.iter().copied().partition(is_steady);
+    let mut step = match offered {
+        Offered::Same if others.is_empty() => Step::new(action, escaped(&json!(names)), Vec::new()),
+        Offered::Same if steady.is_empty() => {
+            let all = json!({ "$type": "object", "$len": others.len() });
+            Step::new(action, Value::Null, vec![("expect", all)])
+        }
+        _ if steady.is_empty() => {
+            let some = json!({ "$type": "object", "$len": { "$gte": 1 } });
+            Step::new(action, Value::Null, vec![("expect", some)])
+        }
+        Offered::Same | Offered::AtLeast => {
+            let each = steady.iter().map(|name| ((*name).to_owned(), json!({ "$type": "object" }))).collect();
             Step::new(action, Value::Null, vec![("expect", escaped(&Value::Object(each)))])
         }
-    })
+    };
+    step.uncompared = others.iter().map(|name| (*name).to_owned()).collect();
+    Ok(saving(step, index, saved))
 }
 
-fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> {
+fn completion(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
     let sent = call.arguments();
     let text = |path: &str| sent.pointer(path).filter(|value| value.is_string());
     let (key, target) = match (text("/ref/name"), text("/ref/uri")) {
@@ -457,24 +524,26 @@ fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> 
     match call.status {
         CallStatus::Ok => {
             let first = result_of(call).and_then(|mut result| result.get_mut("completion").map(Value::take)).ok_or("no result")?;
-            let second = fleeting::changed(&first, "", &[]);
+            let second = fleeting::changed(&first, "", &saved.values_at(index));
             let known =
                 Known { arguments: &sent, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
             let expected = expectation::of_values(&first, &second, &known);
             uncompared = expectation::uncompared(&expected, &first);
             rest.push(("expect", escaped(&json!({ "completion": expected }))));
         }
-        CallStatus::RpcError => rest.push(rpc_error(call, context, &[])),
+        CallStatus::RpcError => rest.push(rpc_error(call, context, &saved.values_at(index))),
         _ => return Err("no response"),
     }
-    Ok(Step { uncompared, ..Step::new("complete", escaped(&object), rest) })
+    let (object, saves_or_uses) = saved.filled(&object, index);
+    let step = Step { uncompared, saves_or_uses, stale: saved.stale_at(index), ..Step::new("complete", object, rest) };
+    Ok(saving(step, index, saved))
 }
 
-/// What changes how the server treats the session. `number` is the one of the step.
-fn setting(call: &Call, number: usize, context: &Context<'_>) -> Result<Step, &'static str> {
+/// What changes how the server treats the session.
+fn setting(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
     let sent = call.arguments();
     let (action, object) = match call.method.as_str() {
-        "logging/setLevel" => ("raw", json!({ "jsonrpc": "2.0", "id": format!("step-{number}"), "method": call.method, "params": sent })),
+        "logging/setLevel" => ("raw", json!({ "jsonrpc": "2.0", "id": format!("step-{index}"), "method": call.method, "params": sent })),
         method => {
             let uri = sent.get("uri").filter(|uri| uri.is_string()).ok_or("no URI")?;
             (if method == "resources/subscribe" { "subscribe" } else { "unsubscribe" }, uri.clone())
@@ -482,18 +551,23 @@ fn setting(call: &Call, number: usize, context: &Context<'_>) -> Result<Step, &'
     };
     let rest = match call.status {
         CallStatus::Ok => Vec::new(),
-        CallStatus::RpcError => vec![rpc_error(call, context, &[])],
+        CallStatus::RpcError => vec![rpc_error(call, context, &saved.values_at(index))],
         _ => return Err("no response"),
     };
-    Ok(Step::new(action, escaped(&object), rest))
+    let (object, uses) = saved.filled(&object, index);
+    Ok(Step { saves_or_uses: uses, stale: saved.stale_at(index), ..Step::new(action, object, rest) })
 }
 
 fn rpc_error(call: &Call, context: &Context<'_>, saved: &[&Value]) -> (&'static str, Value) {
     let Some(code) = call.code else { return ("rpc_error", json!(true)) };
     let mut expected = json!({ "code": code });
-    if let Some((message, line)) = call.message.as_deref().and_then(|message| Some((message, context.error_text(message, saved)?))) {
+    let text = call.message.as_deref().and_then(|message| Some((message, context.error_text(message, saved)?)));
+    match text {
+        None => {}
+        Some((message, ErrorText::Line(line))) if line == message => expected["message"] = json!(line),
         // A text is compared as a whole, and only its first line is expected.
-        expected["message"] = if line == message { json!(line) } else { json!({ "$regex": regex::escape(&line) }) };
+        Some((_, ErrorText::Line(line))) => expected["message"] = json!({ "$regex": regex::escape(&line) }),
+        Some((_, ErrorText::Form(form))) => expected["message"] = json!({ "$regex": form }),
     }
     ("rpc_error", escaped(&expected))
 }
@@ -539,7 +613,7 @@ fn as_task(call: &Call, index: usize, outcome: &TaskOutcome, saved: &Saved, cont
         TaskOutcome::Canceled => return Err("a task that was canceled"),
         TaskOutcome::Unknown => step.uncompared.push("the result of the task, which is not in the recording".to_owned()),
         TaskOutcome::Result(result) if result["isError"] == true => {
-            step.rest.push(tool_error(call.target.as_deref().unwrap_or_default(), Some(result), index, saved, context));
+            expect_tool_error(&mut step, call.target.as_deref().unwrap_or_default(), Some(result), index, saved, context);
         }
         TaskOutcome::Result(first) => {
             let second = fleeting::changed(first, "", &saved.values_at(index));
@@ -581,12 +655,22 @@ fn saving(mut step: Step, index: usize, saved: &Saved) -> Step {
     step
 }
 
-fn tool_error(target: &str, result: Option<&Value>, index: usize, saved: &Saved, context: &Context<'_>) -> (&'static str, Value) {
-    let told = result.and_then(|result| result.pointer("/content/0/text")?.as_str()).unwrap_or_default();
-    let text = context.error_text(told, &saved.values_at(index));
+/// Adds the error that the next result has to be.
+fn expect_tool_error(step: &mut Step, target: &str, result: Option<&Value>, index: usize, saved: &Saved, context: &Context<'_>) {
+    let blocks = result.and_then(|result| result.get("content")?.as_array());
+    let told = blocks.into_iter().flatten().filter_map(|block| block.get("text")?.as_str()).find(|text| !text.trim().is_empty());
+    let told = told.unwrap_or_default();
+    let text = context.error_text(told, &saved.values_at(index)).map(|text| match text {
+        ErrorText::Line(line) => line,
+        ErrorText::Form(form) => format!("/{form}/"),
+    });
     // Servers say which tool they do not have.
     let name = || (told.contains(target) && !looks_like_a_pattern(target)).then(|| target.to_owned());
-    ("tool_error", text.or_else(name).map_or(json!(true), |text| escaped(&json!(text))))
+    let expected = text.or_else(name).map_or(json!(true), |text| escaped(&json!(text)));
+    if expected == json!(true) {
+        step.uncompared.push("the text of the error".to_owned());
+    }
+    step.rest.push(("tool_error", expected));
 }
 
 /// Adds what the next result has to be, and what of it is not expected.
@@ -632,7 +716,7 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
     match call.status {
         CallStatus::ToolError => {
             let target = call.target.as_deref().unwrap_or_default();
-            step.rest.push(tool_error(target, result_of(call).as_ref(), index, saved, context));
+            expect_tool_error(&mut step, target, result_of(call).as_ref(), index, saved, context);
         }
         CallStatus::RpcError => step.rest.push(rpc_error(call, context, &saved.values_at(index))),
         CallStatus::Ok => {
@@ -740,6 +824,27 @@ mod tests {
         let mut other = said("hi");
         other["stopReason"] = json!("maxTokens");
         check("sampling/createMessage", other.clone(), json!({ "sampling": other }));
+    }
+
+    #[test]
+    fn an_error_is_expected_by_what_it_says() {
+        let surroundings = BaseEnvironment {
+            now: std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_779_019_200),
+            private: vec!["/home/me".to_owned()],
+            environment: BTreeMap::new(),
+            secrets: mcproof_client::redaction::Redactor::default(),
+        };
+        let now = Now::of(surroundings.now);
+        let context = Context { now: &now, surroundings: &surroundings, samples: &Samples::default() };
+        let check = |text: &str, expected: Option<ErrorText>| assert_eq!(context.error_text(text, &[&json!("doc-17")]), expected, "{text}");
+        let form = |form: &str| Some(ErrorText::Form(form.to_owned()));
+        check("\nno such id nope\nat x", Some(ErrorText::Line("no such id nope".to_owned())));
+        check("no such order 3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e41", form(r"no such order \S.*"));
+        check("cannot read /home/me/x.txt", form(r"cannot read \S.*"));
+        check("closed on 2026-05-17", form(r"closed on \S.*"));
+        check("no such document: doc-17", form(r"no such document: \S.*"));
+        check("12:30:05", None);
+        check("", None);
     }
 
     #[test]

@@ -16,8 +16,8 @@ const SMALLEST_SAVED: f64 = 100.0;
 const FEWEST_DIGITS: usize = 2;
 /// Bytes of a text that is looked through for values of later requests.
 const LONGEST_SEARCHED: usize = 64 << 10;
-/// Places of a response that are looked through for values of later requests.
-const MOST_LEAVES: usize = 2_000;
+/// Places of all responses that are looked through for values of later requests.
+const MOST_LEAVES: usize = 4_000;
 /// Characters before and behind a part of a text, by which it is found.
 const LONGEST_BEFORE: usize = 40;
 const LONGEST_BEHIND: usize = 20;
@@ -43,35 +43,53 @@ struct SavedValue {
 /// What the responses so far have brought.
 #[derive(Default)]
 struct Brought {
-    /// With their paths.
+    /// With what selects them.
     values: Vec<(usize, String, Value)>,
     texts: Vec<(usize, String, String)>,
+    /// What is in a response of which no step saves anything, such as an error.
+    unsaved: Vec<String>,
 }
 
 impl Brought {
-    fn add(&mut self, index: usize, call: &Call) {
-        let is_told = call.method == "tools/call" && call.status == CallStatus::Ok;
-        if !is_told || self.values.len() + self.texts.len() >= MOST_LEAVES {
+    /// `is_saved`: whether a step of the suite has this response and may save parts of it.
+    fn add(&mut self, index: usize, call: &Call, is_saved: bool) {
+        let response = call.response_json().unwrap_or_default();
+        let Some(result) = response.get("result").filter(|_| is_saved && call.status == CallStatus::Ok) else {
+            leaves(&response, &mut String::new(), &mut |_, value| {
+                let text = value.as_str().filter(|text| self.unsaved.len() < MOST_LEAVES && is_searched(text));
+                self.unsaved.extend(text.map(str::to_owned));
+            });
+            return;
+        };
+        // What a list names is mostly there before anybody asks; an id that the server has made up is not.
+        let origin = if call.method.ends_with("/list") { Origin::List } else { Origin::Response };
+        if call.method == "tools/call" {
+            let payload = Payload::from_call_result(result).value;
+            let is_whole = !payload.is_object() && !payload.is_array();
+            leaves(&payload, &mut String::new(), &mut |path, value| match path.trim_start_matches('.') {
+                _ if is_whole => self.take(index, "", value, origin),
+                // Alone, it is the raw result.
+                path if path.starts_with("result") => self.take(index, &format!("$.{path}"), value, origin),
+                path => self.take(index, path, value, origin),
+            });
+        }
+        leaves(result, &mut "result".to_owned(), &mut |path, value| self.take(index, path, value, origin));
+    }
+
+    fn take(&mut self, index: usize, path: &str, value: &Value, origin: Origin) {
+        // `is_path` keeps what a path of a suite can say.
+        if self.values.len() + self.texts.len() >= MOST_LEAVES || !is_path(path) {
             return;
         }
-        let result = call.response_json().and_then(|mut response| response.get_mut("result").map(Value::take));
-        let payload = result.map(|result| Payload::from_call_result(&result).value).unwrap_or_default();
-        let is_whole = !payload.is_object() && !payload.is_array();
-        leaves(&payload, &mut String::new(), &mut |path, value| {
-            // `is_path` keeps what a path of a suite can say.
-            let path = if is_whole { "" } else { path.trim_start_matches('.') };
-            if !is_path(path) {
-                return;
-            }
-            if !is_whole && is_telling(value) && !self.values.iter().any(|(_, _, known)| known == value) {
-                self.values.push((index, path.to_owned(), value.clone()));
-            }
-            if let Some(text) =
-                value.as_str().filter(|text| text.len() <= LONGEST_SEARCHED && text.contains(|symbol: char| symbol.is_ascii_digit()))
-            {
-                self.texts.push((index, path.to_owned(), text.to_owned()));
-            }
-        });
+        if origin == Origin::List && !value.as_str().is_some_and(fleeting::is_made_up) {
+            return;
+        }
+        if !path.is_empty() && is_telling(value) && !self.values.iter().any(|(_, _, known)| known == value) {
+            self.values.push((index, path.to_owned(), value.clone()));
+        }
+        if let Some(text) = value.as_str().filter(|text| is_searched(text)) {
+            self.texts.push((index, path.to_owned(), text.to_owned()));
+        }
     }
 
     /// Where a value comes from: the call, what selects it there, and a word for it.
@@ -86,9 +104,22 @@ impl Brought {
         })
     }
 
-    fn has_in_a_text(&self, part: &str) -> bool {
-        self.texts.iter().any(|(_, _, text)| text.contains(part))
+    /// Whether a response had it in a place that no selector finds.
+    fn has(&self, part: &str) -> bool {
+        self.texts.iter().map(|(_, _, text)| text).chain(&self.unsaved).any(|text| text.contains(part))
     }
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    List,
+    Response,
+}
+
+/// Whether a text is looked through for values of later requests.
+fn is_searched(text: &str) -> bool {
+    text.len() <= LONGEST_SEARCHED && text.contains(|symbol: char| symbol.is_ascii_digit())
 }
 
 /// A part of a text as a suite finds it.
@@ -155,8 +186,13 @@ fn is_alone(text: &str, place: usize, length: usize) -> bool {
 }
 
 impl Saved {
-    pub(super) fn find(calls: &[&Call]) -> Self {
-        let mut saved = Self { values: Vec::new(), stale: Vec::new() };
+    pub(super) fn nothing() -> Self {
+        Self { values: Vec::new(), stale: Vec::new() }
+    }
+
+    /// `is_saved` says of each call whether a step of the suite has its response and may save parts of it.
+    pub(super) fn find(calls: &[&Call], is_saved: &[bool]) -> Self {
+        let mut saved = Self::nothing();
         let mut chosen_by_client: Vec<Value> = Vec::new();
         let mut brought = Brought::default();
         for (index, call) in calls.iter().enumerate() {
@@ -166,22 +202,29 @@ impl Saved {
                 if saved.take(&value, &chosen_by_client, &brought) {
                     continue;
                 }
+                let mut has_saved = false;
                 for token in ids_in(&value) {
-                    if !saved.take(&token, &chosen_by_client, &brought) && !chosen_by_client.contains(&token) {
+                    if saved.take(&token, &chosen_by_client, &brought) {
+                        has_saved = true;
+                    } else if !chosen_by_client.contains(&token) && !saved.is_stale(&token, index, &brought) {
                         chosen_by_client.push(token);
                     }
                 }
-                match value.as_str().filter(|value| is_telling(&json!(value)) && fleeting::is_fleeting(value)) {
-                    Some(part) if !chosen_by_client.contains(&value) && brought.has_in_a_text(part) => {
-                        saved.stale.push((index, part.to_owned()));
-                    }
-                    _ if is_telling(&value) && !chosen_by_client.contains(&value) => chosen_by_client.push(value),
-                    _ => {}
+                if has_saved || !is_telling(&value) || chosen_by_client.contains(&value) || saved.is_stale(&value, index, &brought) {
+                    continue;
                 }
+                chosen_by_client.push(value);
             }
-            brought.add(index, call);
+            brought.add(index, call, is_saved.get(index).copied().unwrap_or_default());
         }
         saved
+    }
+
+    /// Whether the server made a value that is sent and that nothing saves, which is kept then.
+    fn is_stale(&mut self, value: &Value, index: usize, brought: &Brought) -> bool {
+        let made = value.as_str().filter(|text| is_telling(value) && fleeting::is_fleeting(text) && brought.has(text));
+        self.stale.extend(made.map(|text| (index, text.to_owned())));
+        made.is_some()
     }
 
     /// Whether a value that is sent comes from a response.
@@ -333,11 +376,13 @@ fn ids_in(value: &Value) -> Vec<Value> {
 }
 
 fn is_path(path: &str) -> bool {
-    path.chars().all(|symbol| symbol.is_ascii_alphanumeric() || matches!(symbol, '_' | '.' | '[' | ']'))
+    // A pattern begins with a slash.
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || matches!(symbol, '_' | '-' | '/' | '.' | '[' | ']');
+    !path.starts_with('/') && path.chars().all(is_plain)
 }
 
 fn name_for(path: &str, saved: &[SavedValue]) -> String {
-    let last = path.rsplit('.').next().unwrap_or_default();
+    let last = path.rsplit(['.', '/']).next().unwrap_or_default();
     let word: String = last.chars().take_while(|symbol| symbol.is_ascii_alphanumeric() || *symbol == '_').collect();
     let word = if word.starts_with(|first: char| first.is_ascii_alphabetic()) { word } else { "value".to_owned() };
     let mut name = word.clone();
@@ -383,6 +428,10 @@ pub(super) fn escaped(value: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcproof_record::Direction;
+    use mcproof_trace::SessionKey;
+    use mcproof_trace::calls::{CallKey, CallKind};
+    use std::time::Duration;
 
     #[test]
     fn a_part_of_a_text_is_found_by_what_stands_around_it() {
@@ -405,9 +454,58 @@ mod tests {
     }
 
     #[test]
+    fn any_response_may_bring_what_is_sent_later() {
+        const ID: &str = "3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e41";
+        let call = |method: &str, status: CallStatus, params: &Value, response: &Value| Call {
+            key: CallKey(1),
+            session: SessionKey(1),
+            kind: CallKind::Request,
+            direction: Direction::ToServer,
+            method: method.to_owned(),
+            target: None,
+            id: None,
+            start: Duration::ZERO,
+            end: None,
+            status,
+            code: None,
+            message: None,
+            http: None,
+            parent: None,
+            previous: None,
+            frames: Vec::new(),
+            request: json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string().as_str().into(),
+            response: Some(response.to_string().as_str().into()),
+        };
+        let check = |method: &str, status: CallStatus, response: Value, expected: Option<&str>, stale: usize| {
+            let first = call(method, status, &json!({}), &response);
+            let second = call("tools/call", CallStatus::Ok, &json!({ "name": "use", "arguments": { "id": ID } }), &json!({}));
+            let saved = Saved::find(&[&first, &second], &[status == CallStatus::Ok, true]);
+            let selectors: Vec<&str> = saved.values.iter().map(|value| value.selector.as_str()).collect();
+            assert_eq!((selectors.first().copied(), saved.stale_at(1).len()), (expected, stale), "{method} {response}");
+        };
+        let said = |said: &str| json!({ "type": "text", "text": said });
+        let told = format!("Use id {ID} please");
+        let brings = |method: &str, result: Value, selector: &str| {
+            check(method, CallStatus::Ok, json!({ "jsonrpc": "2.0", "id": 1, "result": result }), Some(selector), 0);
+        };
+        brings("tools/call", json!({ "content": [said(&json!({ "id": ID }).to_string())] }), "id");
+        brings("tools/call", json!({ "content": [], "_meta": { "a/session": ID } }), "result._meta.a/session");
+        brings("tools/call", json!({ "content": [], "structuredContent": { "result": ID } }), "$.result");
+        let link = json!({ "type": "resource_link", "uri": format!("doc://{ID}"), "name": "d" });
+        brings("tools/call", json!({ "content": [link] }), "result.content[0].uri /doc://([A-Za-z0-9_-]+)/");
+        brings("resources/list", json!({ "resources": [{ "uri": ID, "name": "static-1" }] }), "result.resources[0].uri");
+        brings("resources/read", json!({ "contents": [{ "uri": "a", "text": ID }] }), "result.contents[0].text");
+        let message = json!({ "role": "user", "content": said(&told) });
+        brings("prompts/get", json!({ "messages": [message] }), "result.messages[0].content.text /Use id ([A-Za-z0-9_-]+)/");
+        brings("completion/complete", json!({ "completion": { "values": [ID] } }), "result.completion.values[0]");
+        let error = json!({ "isError": true, "content": [said(&told)] });
+        check("tools/call", CallStatus::ToolError, json!({ "jsonrpc": "2.0", "id": 1, "result": error }), None, 1);
+    }
+
+    #[test]
     fn a_text_says_what_was_saved() {
         let values = vec![SavedValue { name: "order".into(), value: json!(8_037_363), selector: String::new(), brought_by: 0 }];
-        let saved = Saved { values, stale: Vec::new() };
+        let saved = Saved { values, ..Saved::nothing() };
         let check = |text: &str, index: usize, expected: &str| {
             assert_eq!(saved.filled_text(text, index), (json!(expected), expected.contains("${order}")), "{text}");
         };

@@ -50,6 +50,8 @@ pub(crate) fn delays() -> Vec<Delay> {
     let folder = Folder::of("delays").0;
     fs::create_dir_all(&folder).unwrap();
     let trace = folder.join("delay.mcptrace");
+    // The proxy keeps a recording that exists.
+    let _ = fs::remove_file(&trace);
     let trace = trace.to_str().unwrap();
     let mut plain = Pipes::start(&["cat"]);
     let mut relayed = Pipes::start(&[mcproof(), "proxy", "--trace", trace, "--", "cat"]);
@@ -101,7 +103,8 @@ pub(crate) fn memory() -> Vec<Memory> {
         (0..frames / 4).for_each(|_| connection.once());
         all.push(Memory { transport: "Streamable HTTP".into(), frames, peak: peak(between.pid()) });
     }
-    let _ = fs::remove_file(trace);
+    // Each measurement has a recording of its own.
+    let _ = fs::remove_dir_all(&folder);
     all
 }
 

@@ -241,6 +241,8 @@ struct Printed {
 impl Round<'_> {
     fn run(&self, thoroughness: Thoroughness, row: &mut Row) -> Result<(), String> {
         let trace = self.results.join("session.mcptrace");
+        // Of an earlier run; the proxy keeps a recording that exists.
+        let _ = fs::remove_file(&trace);
         let recorded = self.proxied(&trace)?;
         // Inspector says on stderr what it was refused.
         let is_refused = self.conversation.client == Client::Inspector && recorded.stderr.contains("{\"error\":{");

@@ -73,11 +73,22 @@ pub struct Script {
     pub era: Option<Era>,
     /// Where it was recorded: the session, and the place in it.
     pub place: Option<(usize, usize)>,
+    /// Requests that were sent later, and answered before it.
+    pub overtaken_by: Vec<(usize, usize)>,
 }
 
 impl Script {
     pub fn of(outcome: Outcome) -> Self {
-        Self { steps: Vec::new(), outcome, delay: Duration::ZERO, after: Vec::new(), alternatives: Vec::new(), era: None, place: None }
+        Self {
+            steps: Vec::new(),
+            outcome,
+            delay: Duration::ZERO,
+            after: Vec::new(),
+            alternatives: Vec::new(),
+            era: None,
+            place: None,
+            overtaken_by: Vec::new(),
+        }
     }
 
     pub fn result(result: Value) -> Self {
@@ -106,6 +117,8 @@ pub enum MissReason {
     Different(Box<Nearest>),
     /// Nothing of this name is in the contract.
     UnknownName { near: Option<String> },
+    /// No value is found that the output schema of the tool accepts.
+    NoValue,
     /// No written answer fits; how the nearest one differs.
     Unwritten { nearest: Option<String> },
     /// It was recorded that often, and not once more.
@@ -147,6 +160,7 @@ impl Miss {
                 "received": shown(nearest.received.as_ref()),
             }),
             MissReason::UnknownName { near } => json!({ "nearest": near }),
+            MissReason::NoValue => json!({}),
             MissReason::Unwritten { nearest } => json!({ "nearest": nearest }),
             MissReason::Exhausted { recorded } => json!({ "recorded": recorded }),
             MissReason::OtherSession { request } => json!({ "nearest": request }),
@@ -190,6 +204,9 @@ impl fmt::Display for Miss {
             MissReason::UnknownName { near: None } => write!(formatter, "`{request}` is not in the contract"),
             MissReason::UnknownName { near: Some(near) } => {
                 write!(formatter, "`{request}` is not in the contract; the nearest name is `{near}`")
+            }
+            MissReason::NoValue => {
+                write!(formatter, "`{request}` has no result: no value was found that the output schema of the tool accepts")
             }
             MissReason::Unwritten { nearest: None } => write!(formatter, "`{request}` has no answer in the mock"),
             MissReason::Unwritten { nearest: Some(nearest) } => write!(formatter, "`{request}` has no answer in the mock: {nearest}"),

@@ -51,6 +51,12 @@ impl ContractAnswers {
         contracts().any(declares) || contracts().filter_map(|contract| contract.tools.as_ref()).flatten().any(is_run_as_task)
     }
 
+    /// The tools of whose output schemas no value is found: a call of one is a miss.
+    pub fn unmade(&self) -> Vec<&str> {
+        let has_none = |tool: &&Value| tool.get("outputSchema").is_some_and(|schema| minimal(schema).is_none());
+        self.items("tools").iter().filter(has_none).filter_map(|tool| tool["name"].as_str()).collect()
+    }
+
     fn contract(&self) -> Option<&Contract> {
         self.modern.as_ref().or(self.legacy.as_ref())
     }
@@ -91,9 +97,7 @@ impl ContractAnswers {
         };
         match minimal(schema) {
             Some(value) => Ok(Script::result(json!({ "content": [said(&value.to_string())], "structuredContent": value }))),
-            None => Ok(Script::result(json!({
-                "content": [said("no value could be made from the output schema of this tool")], "isError": true
-            }))),
+            None => Err(Miss::new(method, params, MissReason::NoValue)),
         }
     }
 
@@ -223,6 +227,19 @@ mod tests {
         check(json!({ "tools": {}, "tasks": {} }), tool(), true);
         check(json!({ "extensions": { TASKS_EXTENSION: {} } }), tool(), true);
         check(json!({}), json!({ "name": "a", "execution": { "taskSupport": "required" } }), true);
+    }
+
+    #[test]
+    fn a_tool_of_whose_results_none_can_be_made_is_named_and_a_call_of_it_is_a_miss() {
+        let tool = |name: &str, schema: Value| json!({ "name": name, "inputSchema": { "type": "object" }, "outputSchema": schema });
+        let looks_around = json!({ "type": "object", "properties": { "a": { "pattern": "^(?=.*x)[a-z]+$" } }, "required": ["a"] });
+        let tools = vec![tool("good", json!({ "type": "object" })), tool("bad", looks_around)];
+        let contract = Contract { tools: Some(tools), ..Contract::default() };
+        let answers = ContractAnswers::new(&ContractLock::new(None, [("legacy/full".to_owned(), contract)].into()));
+        assert_eq!(answers.unmade(), ["bad"]);
+        let call = |name: &str| answers.call("tools/call", &json!({ "name": name }));
+        assert!(call("good").is_ok());
+        assert_eq!(call("bad").map_err(|miss| miss.reason), Err(MissReason::NoValue));
     }
 
     #[test]

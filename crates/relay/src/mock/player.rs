@@ -18,6 +18,9 @@ use tokio::time::{sleep, timeout};
 /// How long a person may take to respond to a question.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How long a response waits for those that were recorded before it, of requests that were sent later.
+const LONGEST_TURN: Duration = Duration::from_millis(250);
+
 /// How a request ended.
 enum Played {
     /// With these steps still to come, which belong to the session.
@@ -153,6 +156,10 @@ async fn play(mock: &Arc<Mock>, call: &Call, script: Script, from: usize, outlet
         place += 1;
     }
     wait(mock, script.delay).await;
+    if mock.options.speed.is_none() && !script.overtaken_by.is_empty() {
+        // A client that sends one after the other waits for this response first.
+        let _ = timeout(LONGEST_TURN, call.session.until_answered(&script.overtaken_by)).await;
+    }
     let outgoing = match script.outcome {
         Outcome::Result(result) => {
             let result = match script.era {
@@ -174,7 +181,11 @@ async fn play(mock: &Arc<Mock>, call: &Call, script: Script, from: usize, outlet
             Outgoing::Break
         }
     };
-    if outlet.send(outgoing).await { Played::Answered(script.after) } else { Played::Over }
+    let was_sent = outlet.send(outgoing).await;
+    if let Some(place) = script.place {
+        call.session.answered(place);
+    }
+    if was_sent { Played::Answered(script.after) } else { Played::Over }
 }
 
 /// What belongs to the session after a request or a notification.

@@ -231,9 +231,10 @@ impl RecordedAnswers {
     /// be its own shows in what it responds.
     fn script(&self, places: &[(usize, usize)], nth: usize, elsewhere: &[(usize, usize)]) -> Script {
         let script = |place: &(usize, usize)| {
-            let RecordedRequest { params, steps, outcome, delay, after, .. } = self.request(*place).clone();
+            let RecordedRequest { params, steps, outcome, delay, after, overtaken_by, .. } = self.request(*place).clone();
             let era = if matching::is_modern(&params) { Era::Modern } else { Era::Legacy };
-            Script { steps, outcome, delay, after, alternatives: Vec::new(), era: Some(era), place: Some(*place) }
+            let overtaken_by = overtaken_by.into_iter().map(|later| (place.0, later)).collect();
+            Script { steps, outcome, delay, after, alternatives: Vec::new(), era: Some(era), place: Some(*place), overtaken_by }
         };
         let mut chosen = script(&places[nth]);
         if chosen.steps.iter().any(|timed| matches!(timed.step, Step::Ask(_))) {

@@ -42,6 +42,11 @@ pub struct RecordedRequest {
     pub delay: Duration,
     /// What the server said afterwards, before the client sent anything else.
     pub after: Vec<TimedStep>,
+    /// When it was sent and when it ended, counted over the session, if it did.
+    pub sent: usize,
+    pub ended: Option<usize>,
+    /// Places of later requests of the session that were answered before it.
+    pub overtaken_by: Vec<usize>,
 }
 
 /// Where a request stands in its transcript.
@@ -110,6 +115,9 @@ pub enum Outcome {
     /// The connection broke, or the server exited.
     Gone,
 }
+
+/// Requests whose responses one response waits for.
+const MOST_OVERTAKING: usize = 1_000;
 
 /// Notifications that are about the session, whatever is open when they come.
 const SESSION_CHANGES: [&str; 5] = [
@@ -203,6 +211,8 @@ struct Builder {
     asked: HashMap<String, Asked>,
     /// What the client sent last.
     anchor: Option<(Anchor, Duration)>,
+    /// Requests that were sent, and that ended.
+    counted: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -256,6 +266,7 @@ impl Builder {
         self.last.insert(place, at);
         self.anchor = Some((Anchor::Request(place), at));
         let nth = self.session.requests.iter().rev().take_while(|earlier| earlier.origin.frame == frame).count();
+        let sent = self.count();
         self.session.requests.push(RecordedRequest {
             number: 0,
             origin: Origin { frame, nth },
@@ -265,7 +276,16 @@ impl Builder {
             outcome: Outcome::Silence,
             delay: Duration::ZERO,
             after: Vec::new(),
+            sent,
+            ended: None,
+            overtaken_by: Vec::new(),
         });
+    }
+
+    /// What is next in the order of the session.
+    fn count(&mut self) -> usize {
+        self.counted += 1;
+        self.counted
     }
 
     /// The client responds to a request of the server.
@@ -317,7 +337,12 @@ impl Builder {
             None if is_session || subject.is_none() => Step::Announce { method, params },
             None => Step::Notify { method, params },
         };
-        let (anchor, is_step) = match subject.filter(|place| self.is_open(*place)) {
+        // A change of the session comes before the response to what was sent last, if that has none yet.
+        let waiting = || match self.anchor {
+            Some((Anchor::Request(place), _)) if is_session && self.session.requests[place].method != LISTEN => Some(place),
+            _ => None,
+        };
+        let (anchor, is_step) = match subject.or_else(waiting).filter(|place| self.is_open(*place)) {
             Some(place) => (Anchor::Request(place), true),
             None => match self.anchor {
                 Some((anchor, _)) => (anchor, false),
@@ -346,9 +371,11 @@ impl Builder {
     }
 
     fn end(&mut self, place: usize, at: Duration, outcome: Outcome) {
+        let ended = self.count();
         let request = &mut self.session.requests[place];
         request.delay = at.saturating_sub(self.last.get(&place).copied().unwrap_or(at));
         request.outcome = outcome;
+        request.ended = Some(ended);
         self.open.retain(|(_, open)| *open != place);
         self.last.insert(place, at);
     }
@@ -377,6 +404,13 @@ impl Builder {
 
     fn finish(mut self) -> RecordedSession {
         rounds::join(&mut self.session.requests);
+        let order: Vec<(usize, Option<usize>)> = self.session.requests.iter().map(|request| (request.sent, request.ended)).collect();
+        for (place, request) in self.session.requests.iter_mut().enumerate() {
+            let Some(end) = request.ended else { continue };
+            let meanwhile = order.iter().enumerate().skip(place + 1).take_while(|(_, (sent, _))| *sent < end);
+            let earlier = meanwhile.filter(|(_, (_, ended))| ended.is_some_and(|ended| ended < end));
+            request.overtaken_by = earlier.map(|(later, _)| later).take(MOST_OVERTAKING).collect();
+        }
         self.session
     }
 }

@@ -3,7 +3,7 @@
 use super::answers::{Answers, Miss, MissReason, Script, ServerFacts, SessionState};
 use super::session::{Session, is_listen};
 use super::{era, matching};
-use mcproof_protocol::error_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
+use mcproof_protocol::error_code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use mcproof_protocol::{Era, Revision};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -140,7 +140,12 @@ impl Mock {
     /// Counts and tells a miss, and gives the error for the client.
     pub(crate) fn missed(&self, miss: Miss) -> Value {
         self.misses.fetch_add(1, Ordering::Relaxed);
-        let code = if matches!(miss.reason, MissReason::UnknownMethod { .. }) { METHOD_NOT_FOUND } else { INVALID_PARAMS };
+        let code = match miss.reason {
+            MissReason::UnknownMethod { .. } => METHOD_NOT_FOUND,
+            // The client did nothing wrong.
+            MissReason::NoValue => INTERNAL_ERROR,
+            _ => INVALID_PARAMS,
+        };
         let error = json!({ "code": code, "message": format!("mock: {miss}"), "data": miss.data() });
         self.tell(MockEvent::Miss(miss));
         error

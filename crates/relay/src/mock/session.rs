@@ -3,7 +3,7 @@
 use super::answers::SessionState;
 use super::recording::{ACKNOWLEDGED, LISTEN};
 use serde_json::{Value, json};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -12,6 +12,8 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const MOST_WAITING: usize = 1000;
 /// Messages on their way to a client that does not read.
 pub(crate) const MOST_QUEUED: usize = 256;
+/// Responses that are remembered for those that come after them.
+const MOST_ANSWERED: usize = 10_000;
 /// Subscriptions of one client.
 const MOST_LISTENERS: usize = 100;
 
@@ -56,6 +58,8 @@ pub(crate) struct Session {
     pub(crate) id: String,
     inner: Mutex<Inner>,
     ended: watch::Sender<bool>,
+    /// Where the requests were recorded that have got their response.
+    answered: watch::Sender<HashSet<(usize, usize)>>,
 }
 
 #[derive(Debug, Default)]
@@ -90,7 +94,24 @@ struct Listener {
 
 impl Session {
     pub(crate) fn new(id: String) -> Arc<Self> {
-        Arc::new(Self { id, inner: Mutex::default(), ended: watch::Sender::new(false) })
+        Arc::new(Self { id, inner: Mutex::default(), ended: watch::Sender::new(false), answered: watch::Sender::default() })
+    }
+
+    /// A request that was recorded there has got its response.
+    pub(crate) fn answered(&self, place: (usize, usize)) {
+        self.answered.send_modify(|answered| {
+            if answered.len() >= MOST_ANSWERED {
+                answered.clear();
+            }
+            answered.insert(place);
+        });
+    }
+
+    /// Waits until requests that were recorded there have got their responses.
+    pub(crate) async fn until_answered(&self, places: &[(usize, usize)]) {
+        let mut receiver = self.answered.subscribe();
+        // The sender is here as long as this session is.
+        let _ = receiver.wait_for(|answered| places.iter().all(|place| answered.contains(place))).await;
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

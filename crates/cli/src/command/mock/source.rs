@@ -8,6 +8,7 @@ use crate::faults::told;
 use crate::{contracts, output, settings};
 use mcproof_record::{Direction, Transcript};
 use mcproof_relay::mock::{Answers, CallNumbers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
+use mcproof_report::escape_line;
 use mcproof_suite::Environment;
 use mcproof_suite::file_kind::is_suite;
 use mcproof_trace::calls::CallKind;
@@ -15,6 +16,9 @@ use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceError, TraceLine, 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+
+/// Characters of the name of a tool in a message.
+const LONGEST_NAME: usize = 100;
 
 /// Reads a trace, a lock, a suite, or what is written by hand.
 pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
@@ -46,6 +50,11 @@ fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<
             output::talk(
                 "note: a lock does not say how tasks go on, so that the mock declares none and lists its tools without `execution`\n",
             );
+        }
+        for tool in answers.unmade() {
+            let tool = escape_line(tool, LONGEST_NAME);
+            let why = "no value was found that its output schema accepts; a call of it makes the exit code 1";
+            output::talk(&format!("note: `{tool}` has no result: {why}\n"));
         }
         return Ok(Box::new(answers));
     }

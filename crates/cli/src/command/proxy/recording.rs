@@ -14,8 +14,9 @@ use mcproof_record::{Diagnostic, Finding, Frame, Transcript};
 use mcproof_report::diagnostic;
 use mcproof_system::files;
 use mcproof_trace::calls::CallTracker;
-use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo, SessionKey, TraceWriter};
-use std::fs::{self, DirBuilder};
+use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo, SessionKey, TraceLimits, TraceWriter};
+use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +25,8 @@ use std::time::{Duration, SystemTime};
 /// Traces that are kept in the state folder, and the bytes that they may take together. Older ones are deleted.
 const MOST_TRACES: usize = 100;
 const MOST_BYTES: u64 = 1 << 30;
+/// Recordings under one name, each with a number.
+const MOST_NUMBERED: usize = 10_000;
 /// A trace that was written to lately may belong to a proxy that runs.
 const YOUNG: Duration = Duration::from_secs(3600);
 
@@ -85,13 +88,16 @@ impl Recording {
         let clean = Redactor::new(secrets.iter().cloned());
         let server = clean.text(&recorded.server).into_owned();
         let manifest = manifest(&server, &recorded.faults, &clean);
+        let mut kept = None;
         let trace = match &recorded.trace {
             TracePlace::Nowhere => None,
             TracePlace::Given(path) => {
                 let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/');
-                let file = if is_folder { path.join(file_name()) } else { path.clone() };
-                let created = if is_folder { create_folder(path) } else { Ok(()) }.and_then(|()| create(&file, manifest));
-                Some((created.map_err(|error| crate::recording::cannot_write(&file, &error))?, file))
+                let wanted = if is_folder { path.join(file_name()) } else { path.clone() };
+                let created = if is_folder { create_folder(path) } else { Ok(()) }.and_then(|()| create(&wanted, manifest));
+                let (writer, file) = created.map_err(|error| crate::recording::cannot_write(&wanted, &error))?;
+                kept = (file != wanted).then_some(wanted);
+                Some((writer, file))
             }
             // What nobody asked for must not keep a server from its client.
             TracePlace::StateFolder => state_trace(manifest),
@@ -101,6 +107,9 @@ impl Recording {
                 writer.attach("faults.yaml", clean.text(file).as_bytes());
             }
             output::talk(&format!("mcproof proxy: writing the trace to {}\n", path.display()));
+            if let Some(kept) = kept {
+                output::talk(&format!("mcproof proxy: {} is of an earlier start, and is kept\n", kept.display()));
+            }
         }
         let what = SessionInfo { server, transport: recorded.transport.clone(), ..recorded.started.clone() };
         let (bounds, fail_on) = (recorded.bounds, recorded.fail_on);
@@ -200,9 +209,38 @@ fn manifest(server: &str, faults: &RecordedFaults, clean: &Redactor) -> Manifest
     Manifest { mcproof: env!("CARGO_PKG_VERSION").into(), command, started_at, seed: faults.seed, ..Manifest::default() }
 }
 
-fn create(path: &Path, manifest: Manifest) -> std::io::Result<TraceWriter> {
+/// A trace in a file that was not there before. A host starts the same command again, also while an earlier one still records: where the
+/// name is taken, it is the next free one with a number, as `session-2.mcptrace`.
+fn create(path: &Path, manifest: Manifest) -> std::io::Result<(TraceWriter, PathBuf)> {
     files::make_folder_of(path)?;
-    TraceWriter::create(path, manifest)
+    for number in 1..=MOST_NUMBERED {
+        let file = numbered(path, number);
+        match File::create_new(&file) {
+            Ok(created) => return Ok((TraceWriter::onto(created, manifest, TraceLimits::default())?, file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // A device keeps nothing that could be lost, and a link to nowhere may be followed.
+                if !fs::metadata(&file).is_ok_and(|about| about.is_file() || about.is_dir()) {
+                    return Ok((TraceWriter::create(&file, manifest)?, file));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::Error::new(ErrorKind::AlreadyExists, format!("it has {MOST_NUMBERED} recordings already")))
+}
+
+/// The name of the file of one of several recordings.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    if number == 1 {
+        return path.to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 /// Other users have no business in there.
@@ -214,9 +252,9 @@ fn state_trace(manifest: Manifest) -> Option<(TraceWriter, PathBuf)> {
     let folder = settings::state_folder()?.join("traces");
     let path = folder.join(file_name());
     match create_folder(&folder).and_then(|()| create(&path, manifest)) {
-        Ok(writer) => {
+        Ok(created) => {
             tidy(&folder);
-            Some((writer, path))
+            Some(created)
         }
         Err(error) => {
             let warning = Diagnostic::warning("cannot-write", format!("no trace is written: {}: {error}", path.display()));
@@ -245,5 +283,23 @@ fn tidy(folder: &Path) {
             // What cannot be deleted now is tried again by the next proxy.
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_recording_takes_the_place_of_another() {
+        let check = |path: &str, number: usize, expected: &str| assert_eq!(numbered(Path::new(path), number), Path::new(expected));
+        check("a/session.mcptrace", 1, "a/session.mcptrace");
+        check("a/session.mcptrace", 2, "a/session-2.mcptrace");
+        check("trace", 3, "trace-3");
+        check("v1.2.mcptrace", 12, "v1.2-12.mcptrace");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mcptrace");
+        let files: Vec<PathBuf> = (0..3).map(|_| create(&path, Manifest::default()).unwrap().1).collect();
+        assert_eq!(files, [1, 2, 3].map(|number| numbered(&path, number)));
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     for (why, number) in suite.left_out {
         output::talk(&format!("left out {}: {why}\n", count(number, "request")));
     }
-    for (what, all) in [("compared in part", &suite.uncompared), ("sent as recorded, from the text of an earlier response", &suite.stale)] {
+    for (what, all) in [("compared in part", &suite.uncompared), ("sent as recorded, from an earlier response", &suite.stale)] {
         for step in all.iter().take(MOST_LISTED) {
             output::talk(&format!("{what}: {}\n", escape_line(step, LONGEST_LISTED)));
         }

@@ -17,6 +17,7 @@ pub(super) fn join(requests: &mut Vec<RecordedRequest>) {
             earlier.steps.push(TimedStep { delay, step: Step::Ask(questions(&asked, later.params.get("inputResponses"))) });
             earlier.steps.extend(later.steps);
             earlier.after.extend(later.after);
+            earlier.ended = later.ended;
         }
         place += 1;
     }
