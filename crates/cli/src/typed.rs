@@ -15,6 +15,7 @@ const LEFT_OUT: &[&str] = &[
     "target",
     "trace",
     "update_baseline",
+    "every_wire",
     "fail_fast",
     "filters",
     "jobs",

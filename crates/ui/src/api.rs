@@ -403,10 +403,9 @@ async fn stop_tests(State(hub): Shared) -> Json<Value> {
     Json(json!({}))
 }
 
-async fn test(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<Value>, Refused> {
+async fn test(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<test_runs::Details>, Refused> {
     let found = hub.state().tests.as_ref().and_then(|tests| tests.details(id));
-    let (finished, transcripts) = found.ok_or_else(|| Refused(StatusCode::NOT_FOUND, "there is no such test".to_owned()))?;
-    Ok(Json(json!({ "finished": finished, "transcripts": transcripts })))
+    found.map(Json).ok_or_else(|| Refused(StatusCode::NOT_FOUND, "there is no such test".to_owned()))
 }
 
 #[derive(Deserialize)]

@@ -351,6 +351,10 @@ fn tests_are_watched_run_again_and_edited() {
     wait_for(&mut page, &counts(2, 0));
     assert!(!std::fs::read_to_string(&suite).unwrap().contains("another"));
     assert!(!std::fs::read_to_string(&suite).unwrap().contains("11"));
+    // What is shown is of this run, and a test that passes has its messages as well.
+    wait_for(&mut page, "document.querySelector('[data-testid=test][data-status=pass]') && !document.querySelector('[data-testid=test] .diff')");
+    wait_for(&mut page, "document.querySelector('[data-testid=calls]')?.dataset.count === '1'");
+    assert_eq!(page.evaluate("document.querySelector('[data-testid=traffic-dropped]')"), Value::Null);
     // A suite that is broken says so, and the results stay.
     std::fs::write(&suite, "tests: [").unwrap();
     click(&mut page, "run-all");

@@ -310,6 +310,7 @@ export interface TestDetails {
   id: number;
   ended: number;
   finished: JsonObject;
+  /** It had traffic, which made room for that of other tests. */
   dropped: boolean;
 }
 export const shownTest = signal<number | null>(null);
@@ -321,7 +322,8 @@ const ofTest = computed<Connection | null>(() => testSessions.value[testSession.
 
 export async function openTest(test: TestCase) {
   batch(() => {
-    if (shownTest.value !== test.id) {
+    // What an earlier run has found says nothing of the one that is under way.
+    if (shownTest.value !== test.id || test.ended === 0) {
       testDetails.value = null;
       testSessions.value = [];
       story.value = null;
@@ -330,8 +332,9 @@ export async function openTest(test: TestCase) {
     shownTest.value = test.id;
   });
   if (test.ended === 0) return;
-  const { finished, transcripts } = await get<{ finished: JsonObject; transcripts: { server: string; transcript: { frames: Frame[] } }[] | null }>(`tests/${test.id}`);
-  if (shownTest.value !== test.id) return;
+  const { ended, finished, transcripts, dropped } = await get<{ ended: number; finished: JsonObject; dropped: boolean; transcripts: { server: string; transcript: { frames: Frame[] } }[] | null }>(`tests/${test.id}`);
+  // What was asked for later may have come before.
+  if (shownTest.value !== test.id || ended === 0 || (testDetails.value?.id === test.id && testDetails.value.ended >= ended)) return;
   batch(() => {
     for (const one of testSessions.value) sessions.delete(one.id);
     story.value = null;
@@ -345,7 +348,7 @@ export async function openTest(test: TestCase) {
       return { id, title: server, spec, status: "recorded", diagnostic: null, sessions: [{ id, openedMs: 0, handshake: null }] };
     });
     testSession.value = 0;
-    testDetails.value = { id: test.id, ended: test.ended, finished, dropped: transcripts === null };
+    testDetails.value = { id: test.id, ended, finished, dropped };
   });
 }
 
