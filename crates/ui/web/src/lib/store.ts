@@ -565,7 +565,13 @@ export function setDraftText(slot: string, text: string | null) {
 }
 export const setDraft = (slot: string, value: Json) => put(drafts, slot, value);
 
+/** Whether its response has not come yet. */
+export const isUnderWay = (run: Run | undefined): boolean => run !== undefined && !run.outcome && run.refused === undefined;
+
+/** Sends what a slot has; nothing while what it sent before is under way, which one button cancels. */
 export async function run(slot: string, id: number, method: string, params: JsonObject, task?: JsonObject): Promise<Run> {
+  const before = runs.value.get(slot);
+  if (before && isUnderWay(before)) return before;
   const started: Run = { key: newKey(), startedAt: performance.now(), method, params, asTask: task !== undefined };
   put(runs, slot, started);
   let ended: Run;

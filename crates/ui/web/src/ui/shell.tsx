@@ -40,7 +40,7 @@ export function App() {
         <>
           {tests ? <div class="side tests-side" role={whole("side") ?? "navigation"} aria-label="Tests"><TestsSide /></div> : <div class="side" role={whole("side") ?? "navigation"} aria-label="What the server offers">{whole("side") && <h1 class="visually-hidden">{view.value}</h1>}<Nav /><SideList /></div>}
           <main class="main" id="main" tabIndex={-1}><Guard at={`${view.value} ${item.value[view.value] ?? ""} ${story.value?.key ?? ""} ${selected.value}`}><Main /></Guard></main>
-          {trafficOpen.value && <div class="traffic-pane" role={whole("traffic") ?? "complementary"} aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></div>}
+          {trafficOpen.value && <div class="traffic-pane" role={whole("traffic") ?? "complementary"} aria-label="Traffic"><Grip /><TrafficHeader onClose={hideTraffic} /><Traffic /></div>}
           <PaneSwitch />
         </>
       )}
@@ -102,7 +102,7 @@ function TopBar() {
       </div>
       <span class="grow" />
       <button type="button" class="search-button" onClick={() => (paletteOpen.value = true)} aria-keyshortcuts="Control+K" title="Search everything" data-testid="search"><Icon name="search" size={14} /><span>Search</span><kbd>Ctrl K</kbd></button>
-      {!trafficOpen.value && <Button kind="quiet" icon="panel" label="Show traffic" data-testid="show-traffic" onClick={() => (trafficOpen.value = true)} />}
+      {!trafficOpen.value && <Button kind="quiet" icon="panel" label="Show traffic" data-testid="show-traffic" onClick={showTraffic} />}
       <Button kind="quiet" icon={icons[theme.value]} label={`Theme: ${theme.value}`} data-testid="theme" onClick={() => (theme.value = themes[theme.value])} />
     </header>
   );
@@ -144,11 +144,22 @@ function Nav() {
   );
 }
 
+/** In a narrow window it fills the page. */
+function showTraffic() {
+  trafficOpen.value = true;
+  pane.value = "traffic";
+}
+
+function hideTraffic() {
+  trafficOpen.value = false;
+  if (pane.value === "traffic") pane.value = "main";
+}
+
 function PaneSwitch() {
   return (
     <nav class="pane-switch" aria-label="Part of the page">
       {([["side", "Explore", "boxes"], ["main", "Detail", "file"], ["traffic", "Traffic", "activity"]] as const).map(([name, text, icon]) => (
-        <button type="button" key={name} aria-pressed={pane.value === name} data-testid={`pane-${name}`} onClick={() => { pane.value = name; if (name === "traffic") trafficOpen.value = true; }}><Icon name={icon} /><span>{text}</span></button>
+        <button type="button" key={name} aria-pressed={pane.value === name} data-testid={`pane-${name}`} onClick={() => { if (name === "traffic") showTraffic(); else pane.value = name; }}><Icon name={icon} /><span>{text}</span></button>
       ))}
     </nav>
   );
@@ -293,7 +304,8 @@ function Palette() {
       contracts("Compare the contract with a lock or a trace", "file", { old: { file: "mcproof.lock" }, new: { connection: id } });
     }
     if (!isFile && !overview.value?.tests) found.push({ text: "Copy a link to this page, with the token", about: "command", icon: "copy", run: () => void copy(addressOf(location.hash.slice(1))).then((done) => toast(done ? "Copied. Whoever has it can use this page until mcproof ends" : "The browser does not allow copying")) });
-    found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });
+    if (isNarrow.value) found.push({ text: "Show traffic", about: "command", icon: "panel", run: showTraffic });
+    else found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value ? hideTraffic() : showTraffic()) });
     for (const one of ["light", "dark", "auto"] as const) found.push({ text: `Theme: ${one}`, about: "command", icon: one === "light" ? "sun" : one === "dark" ? "moon" : "auto", run: () => (theme.value = one) });
     return found;
   }, [catalog.value, overview.value]);
