@@ -129,7 +129,7 @@ export function takeOverview(next: Overview) {
   overview.value = next;
   if (selected.value == null || !next.connections.some((connection) => connection.id === selected.value)) {
     const open = next.connections.find((connection) => connection.status === "open") ?? next.connections[0];
-    selected.value = open?.id ?? null;
+    lookAt(open?.id ?? null);
   }
   if (awaited !== null && next.connections.some((connection) => connection.id === awaited)) selectNew(awaited);
   for (const connection of next.connections) {
@@ -276,11 +276,25 @@ export function selectNew(id: number) {
   go("overview");
 }
 
+const itemsOf = new Map<number, Partial<Record<View, string>>>();
+
+/** Makes this the server that is looked at. Each has a tool, prompt and resource of its own; a comparison is of any two. */
+export function lookAt(id: number | null) {
+  const before = selected.peek();
+  if (before === id) return;
+  batch(() => {
+    if (before !== null) itemsOf.set(before, item.peek());
+    const { compare } = item.peek();
+    item.value = { ...(id === null ? {} : itemsOf.get(id)), ...(compare === undefined ? {} : { compare }) };
+    earlier.value = null;
+    selected.value = id;
+  });
+}
+
 export function select(id: number) {
   awaited = null;
   batch(() => {
-    if (selected.value !== id) earlier.value = null;
-    selected.value = id;
+    lookAt(id);
     story.value = null;
     brush.value = null;
     if (view.value === "connect") view.value = "overview";

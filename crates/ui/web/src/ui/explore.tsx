@@ -103,7 +103,7 @@ export function Explore() {
   const slot = `${id} ${now} ${key}`;
   if (now === "tools") {
     const tool = known.tools.items.find((one) => one.name === key);
-    return tool ? <Tool key={slot} tool={tool} slot={slot} id={id} /> : isComing(known.tools) ? <p class="running" role="status"><span class="spinner" /> Loading…</p> : <Empty icon="wrench" title={`No tool ${key}`}>The server no longer lists it.</Empty>;
+    return tool ? <Tool key={slot} tool={tool} slot={slot} id={id} /> : isComing(known.tools) ? <p class="running" role="status"><span class="spinner" /> Loading…</p> : <Empty icon="wrench" title={`No tool ${visible(key)}`}>The server does not list it, or no longer.</Empty>;
   }
   if (now === "prompts") {
     const prompt = known.prompts.items.find((one) => one.name === key);

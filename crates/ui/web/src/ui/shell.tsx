@@ -1,6 +1,7 @@
 import { Component, type ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { addressOf, post } from "../lib/api";
+import { askedDuring } from "../lib/answers";
 import { isObject, type Call } from "../lib/calls";
 import { sidesText } from "../lib/compare";
 import { initial, resolve } from "../lib/schema";
@@ -180,9 +181,15 @@ function Grip() {
 function Tray({ asks }: { asks: Ask[] }) {
   const [at, setAt] = useState(0);
   const ask = asks[Math.min(at, asks.length - 1)]!;
+  // Who asks is said before anything that the server chooses: a user answers one server otherwise than another.
+  const owner = overview.value!.connections.find((one) => one.id === ask.connection);
+  frameVersion.value;
+  const data = sessions.get(ask.session);
+  const during = data && askedDuring(data.tracker.calls, ask, data.tracker.tasks.all.values());
   return (
     <section class="tray" aria-label="Questions of servers" data-testid="tray">
-      <header><Icon name="bell" size={15} /><strong>{asks.length === 1 ? "The server asks" : `${asks.length} questions wait`}</strong><span class="grow" /><Button kind="quiet" icon="wrench" label="Answer by a policy" data-testid="to-policies" onClick={() => { select(ask.connection); go("answers"); }} />{asks.length > 1 && <><Button kind="quiet" label="Previous question" icon="out" onClick={() => setAt((at + asks.length - 1) % asks.length)} /><span class="small muted">{Math.min(at, asks.length - 1) + 1} of {asks.length}</span><Button kind="quiet" label="Next question" icon="in" onClick={() => setAt((at + 1) % asks.length)} /></>}</header>
+      <header><Icon name="bell" size={15} /><strong class="clip" data-testid="asks">{owner ? visible(tabName(owner)) : "A server"} asks</strong><span class="grow" /><Button kind="quiet" icon="wrench" label="Answer by a policy" data-testid="to-policies" onClick={() => { select(ask.connection); go("answers"); }} />{asks.length > 1 && <><Button kind="quiet" label="Previous question" icon="out" onClick={() => setAt((at + asks.length - 1) % asks.length)} /><span class="small muted">{Math.min(at, asks.length - 1) + 1} of {asks.length} that wait</span><Button kind="quiet" label="Next question" icon="in" onClick={() => setAt((at + 1) % asks.length)} /></>}</header>
+      {(during || (owner && tabName(owner) !== owner.title)) && <p class="small muted tray-asker" data-testid="asker">{owner && tabName(owner) !== owner.title && <code>{visible(owner.title)}</code>}{during && <> during <button type="button" class="link" onClick={() => { select(ask.connection); tell(during); }}>{visible(`${during.method} ${during.target ?? ""}`)}</button></>}</p>}
       {ask.method === "elicitation/create" ? <Elicitation key={ask.id} ask={ask} /> : <Sampling key={ask.id} ask={ask} />}
     </section>
   );
