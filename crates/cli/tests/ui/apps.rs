@@ -292,6 +292,62 @@ fn a_call_is_saved_as_a_test_that_passes() {
     assert_eq!((&last["counts"]["passed"], &last["counts"]["failed"]), (&json!(2), &json!(0)), "{last}");
 }
 
+/// A tool that fails in its own way; `gone` takes it away.
+const FAILING: &str = r#"
+import sys, json
+GONE = "gone" in sys.argv
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, params, answer = message.get("method"), message.get("params", {}), {"jsonrpc": "2.0", "id": message["id"]}
+    if method == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "failing", "version": "1"}}
+    elif method == "tools/list":
+        answer["result"] = {"tools": [] if GONE else [{"name": name, "inputSchema": {"type": "object"}} for name in ("get", "sign")]}
+    elif method == "tools/call" and not GONE and params["name"] == "get":
+        answer["result"] = {"isError": True, "content": [{"type": "text", "text": "no such id nope"}]}
+    elif method == "tools/call" and not GONE:
+        answer["error"] = {"code": -32042, "message": "sign in first"}
+    elif method == "tools/call":
+        answer["error"] = {"code": -32602, "message": "unknown tool"}
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn a_failed_call_is_kept_with_its_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("failing.py"), FAILING).unwrap();
+    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", "failing.py"]);
+    let mut page = Page::new();
+    page.look(1440, 900, "light");
+    page.visit(&inspector.url);
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    for tool in ["get", "sign"] {
+        open_tool(&mut page, tool);
+        click(&mut page, "send");
+        click(&mut page, "keep");
+        page.click("[role=menuitem]");
+    }
+    click(&mut page, "nav-saved");
+    wait_for(&mut page, "document.querySelector('[data-testid=save-file]').value !== ''");
+    fill(&mut page, "[data-testid=save-file]", "kept.mcproof.yaml");
+    click(&mut page, "save-suite");
+    wait_for(&mut page, "!document.querySelector('[data-testid=save-as]')");
+    let kept = inspector.folder.path().join("kept.mcproof.yaml");
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert!(text.contains("tool_error: \"no such id nope\"") && text.contains("rpc_error: {\"code\":-32042,"), "{text}");
+    let verdict = |text: &str| {
+        std::fs::write(&kept, text).unwrap();
+        let output = Command::new(MCPROOF).args(["test", "kept.mcproof.yaml"]).current_dir(inspector.folder.path()).output().unwrap();
+        output.status.code()
+    };
+    assert_eq!(verdict(&text), Some(0), "{text}");
+    assert_eq!(verdict(&text.replace("failing.py", "failing.py gone")), Some(1), "a tool that is gone is another error");
+}
+
 #[test]
 fn tests_are_watched_run_again_and_edited() {
     let folder = tempfile::tempdir().unwrap();

@@ -702,6 +702,13 @@ export async function judge(session: number) {
 
 // ---- saved calls
 
+export interface Failed {
+  code?: number;
+  text?: string;
+  /** There is more than `text`. */
+  partly?: boolean;
+}
+
 export interface Step {
   title: string;
   /** Which server it is of; see `serverKey`. */
@@ -717,6 +724,8 @@ export interface Step {
   failed?: boolean;
   /** It failed with a JSON-RPC error, and without a result. */
   refused?: boolean;
+  /** How it failed: what of the text is the same next time, and whether that is all of it; the code of a JSON-RPC error. */
+  error?: Failed;
   /** It ran as a task. */
   task?: boolean;
   /** What the client responded to the requests of the server meanwhile. */

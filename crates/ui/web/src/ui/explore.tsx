@@ -14,7 +14,7 @@ import { App } from "./app";
 import { Badge, Button, Empty, Icon, Menu, Rows, Tabs } from "./basics";
 import { SchemaForm } from "./form";
 import { Markdown, Tree } from "./result";
-import { keepMenu, RunResult, stepOf, withAnswers } from "./story";
+import { keepMenu, ofTask, RunResult, stepOf, withAnswers } from "./story";
 import { TasksSide } from "./tasks";
 
 const titleOf = (one: JsonObject) => (typeof one.title === "string" && one.title !== "" ? one.title : isObject(one.annotations) && typeof one.annotations.title === "string" ? one.annotations.title : undefined);
@@ -148,9 +148,7 @@ function NotConnected({ id }: { id: number }) {
 function stepOfRun(method: string, { params, outcome: known, asTask }: Run) {
   const outcome = known && received(known);
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
-  const result = task ? task.result : outcome?.result;
-  const failed = (task ? task.error !== undefined || task.status === "cancelled" : outcome?.error !== undefined) || result?.isError === true;
-  const step = { ...stepOf(method, params, result, failed), ...(asTask ? { task: true } : {}) };
+  const step = { ...stepOf(method, params, task ? ofTask(task) : { result: outcome?.result, error: outcome?.error }), ...(asTask ? { task: true } : {}) };
   return outcome ? withAnswers(step, callOf(outcome), outcome.task) : step;
 }
 
