@@ -10,7 +10,7 @@ const { sent } = vi.hoisted(() => {
   });
   return { sent };
 });
-const { isUnderWay, run, runs } = await import("./store");
+const { isUnderWay, run, runs, stepsOf, unsaved } = await import("./store");
 
 test("a call is sent once until it has ended", async () => {
   const all = [run("1 tools pay", 1, "tools/call", { name: "pay" }), run("1 tools pay", 1, "tools/call", { name: "pay" }), run("1 tools pay", 1, "tools/call", { name: "pay" })];
@@ -24,4 +24,18 @@ test("a call is sent once until it has ended", async () => {
   expect(isUnderWay(runs.value.get("1 tools pay"))).toBe(false);
   void run("1 tools pay", 1, "tools/call", { name: "pay" });
   expect(sent).toHaveLength(3);
+});
+
+test("steps of a session go on with what earlier ones save", () => {
+  const all = stepsOf({
+    steps: [
+      { tools: null, expect: { $len: 2 } }, { call: "put", with: { text: "$${x}" }, save: { id: "/id" } }, { call: "get", with: { id: "${id}", key: "${env.KEY}" }, tool_error: "gone" },
+      { raw: { jsonrpc: "2.0", id: "step-4", method: "logging/setLevel", params: {} } }, { read: "notes://${id}" },
+    ],
+    answers: { roots: [] }, leftOut: {}, uncompared: [], stale: [],
+  });
+  expect(all.map(({ title, method, failed }) => [title, method, failed ?? false])).toEqual([["tools/list", "tools/list", false], ["put", "tools/call", false], ["get", "tools/call", true], ["logging/setLevel", "logging/setLevel", false], ["notes://${id}", "resources/read", false]]);
+  expect(all[1]!.beside).toEqual({ roots: [] });
+  expect(unsaved(all)).toEqual([]);
+  expect(unsaved(all.filter(({ title }) => title !== "put"))).toEqual(["id"]);
 });

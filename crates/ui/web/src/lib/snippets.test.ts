@@ -67,6 +67,17 @@ test.each([
   expect(failedWith(text, "echo", -32602)).toEqual({ code: -32602, ...expected });
 });
 
+test("steps of the program stand in a suite as it has written them", () => {
+  const written = { call: "put", with: { text: "$${a}" }, expect: { id: { $uuid: true } }, save: { id: "/id" } };
+  const shop = { ...at({ command: ["x"] }), sessions: [{ id: 1, openedMs: 0, handshake: { era: "legacy" } as Handshake }] };
+  const one = step({ written, beside: { roots: [] } });
+  expect(suiteStep(one, "")).toBe('- call: "put"\n  with: {"text":"$${a}"}\n  expect: {"id":{"$uuid":true}}\n  save: {"id":"/id"}');
+  expect(suite(shop, [one])).toContain('  stdio: { command: "x" }\n  era: legacy\n');
+  expect(suite(shop, [one])).toContain('    answers: {"roots":[]}\n    steps:');
+  expect(suite(shop, [step()])).not.toContain("era:");
+  expect(suiteStep(step({ written: { ...written, with: { text: "[redacted]" } } }))).toContain("# An argument was redacted");
+});
+
 test("large responses are compared as a whole, and very large ones by their shape", () => {
   const list = Array.from({ length: 100 }, (_, number) => ({ number, text: "x".repeat(400) }));
   expect(expectation(list)).toEqual(list);

@@ -170,8 +170,15 @@ function beside(step: Step, { policy }: Pick<Connection, "policy">): Step {
 }
 
 export function suiteStep(step: Step, indent = "      "): string {
-  const { method, params } = step;
+  const { method, params, written } = step;
   const lines: string[] = [];
+  const joined = () => lines.map((line, index) => indent + (index === 0 ? "- " : "  ") + line).join("\n");
+  if (written) {
+    // Its variables are variables: what stands for itself is escaped already.
+    lines.push(...Object.entries(written).map(([key, value]) => `${key}: ${write(value)}`));
+    if (isRedacted(written.with) || isRedacted(written.answers)) lines.splice(1, 0, "# An argument was redacted: put its value in, such as ${env.NAME}.");
+    return joined();
+  }
   const args = isObject(params.arguments) ? params.arguments : {};
   if (method === "tools/call") lines.push(`call: ${scalar(String(params.name))}`, `with: ${flow(args)}`);
   else if (method === "resources/read") lines.push(`read: ${flow(String(params.uri))}`);
@@ -193,7 +200,7 @@ export function suiteStep(step: Step, indent = "      "): string {
     if (isRedacted(step.result) || write(step.result).includes("(?s:.*)")) lines.push("# What was redacted may be any text.");
     lines.push(`result: ${flow(step.result)}`);
   }
-  return lines.map((line, index) => indent + (index === 0 ? "- " : "  ") + line).join("\n");
+  return joined();
 }
 
 /** What the server is: for one of a configuration file, what that file says of it. */
@@ -214,7 +221,7 @@ export function folderFrom(file: string, cwd: string | null): string | undefined
   return [...up, ...down].join("/") || undefined;
 }
 
-function serverYaml(connection: Connection, file: string): string {
+function serverYaml(connection: Connection, file: string, era: string | undefined): string {
   const spec = serverOf(connection);
   const named = (pairs: [string, string][], from: (name: string) => string) => `{ ${pairs.map(([name]) => `${scalar(name)}: "\${env.${from(name)}}"`).join(", ")} }`;
   const entries: string[] = [];
@@ -225,12 +232,15 @@ function serverYaml(connection: Connection, file: string): string {
   if (spec.command.length > 0 && folder) entries.push(`cwd: ${JSON.stringify(folder)}`);
   if (spec.url && spec.headers.length > 0) entries.push(`headers: ${named(spec.headers, variable)}`);
   if (entries.length === 0) return `# Describe the server here: \`mcproof init ${spec.server ?? ""}\` shows how.\nserver:\n  stdio: { command: "…" }`;
-  return `server:\n  ${spec.url ? (spec.transport === "sse" ? "sse" : "http") : "stdio"}: { ${entries.join(", ")} }`;
+  const transport = spec.url ? (spec.transport === "sse" ? "sse" : "http") : "stdio";
+  return `server:\n  ${transport}: { ${entries.join(", ")} }${era && transport !== "sse" ? `\n  era: ${era}` : ""}`;
 }
 
 /** A test as an item of the list `tests:` of a suite. */
 export function suiteTest(connection: Pick<Connection, "policy">, steps: Step[], title: string): string {
-  const answers = answersYaml(connection).map((line) => (line === "" ? "\n" : `  ${line}\n`)).join("");
+  const own = answersYaml(connection);
+  const declared = steps.find((step) => step.beside)?.beside;
+  const answers = (own.length === 0 && declared ? [`answers: ${write(declared)}`] : own).map((line) => (line === "" ? "\n" : `  ${line}\n`)).join("");
   return `- name: ${scalar(title)}\n${answers}  steps:\n${steps.map((step) => suiteStep(beside(step, connection), "    ")).join("\n")}`;
 }
 
@@ -239,7 +249,9 @@ export const USUAL_NAME = "what was tried in the inspector";
 /** The text of a suite that is to stand in this file, seen from the folder of `mcproof ui`. */
 export function suite(connection: Connection, steps: Step[], title = USUAL_NAME, file = "inspector.mcproof.yaml"): string {
   const test = suiteTest(connection, steps, title).split("\n").map((line) => (line === "" ? "" : `  ${line}`)).join("\n");
-  return `${serverYaml(connection, file)}\n\ntests:\n${test}\n`;
+  // What a whole session has asked for is of its era.
+  const era = steps.some((step) => step.written) ? connection.sessions.at(-1)?.handshake?.era : undefined;
+  return `${serverYaml(connection, file, era)}\n\ntests:\n${test}\n`;
 }
 
 /** The names of the tests in the text of a suite. */

@@ -3,7 +3,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
-import { read, write } from "./lossless";
+import { own, read, write } from "./lossless";
 import { levelIn, listensTo, withLevel } from "./modern";
 import type { Answers } from "./answers";
 import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, Raw, TestCase } from "./types";
@@ -730,6 +730,46 @@ export interface Step {
   task?: boolean;
   /** What the client responded to the requests of the server meanwhile. */
   answers?: Answers;
+  /** The step as `trace export --suite` writes it, where the program has: what it does comes first. */
+  written?: JsonObject;
+  /** The `answers` of a test with such steps. */
+  beside?: JsonObject;
+}
+
+/** What the program makes of a session. */
+export interface SessionSteps {
+  steps: JsonObject[];
+  answers: JsonObject | null;
+  leftOut: { [why: string]: number };
+  uncompared: string[];
+  stale: string[];
+}
+
+const ACTIONS: Record<string, string> = { call: "tools/call", read: "resources/read", prompt: "prompts/get", tools: "tools/list", prompts: "prompts/list", resources: "resources/list", templates: "resources/templates/list", complete: "completion/complete", subscribe: "resources/subscribe", unsubscribe: "resources/unsubscribe" };
+
+/** Steps of a session, as they are kept. */
+export function stepsOf({ steps, answers }: SessionSteps): Step[] {
+  return steps.map((written) => {
+    const [action, what] = Object.entries(written)[0] ?? ["raw", null];
+    const method = own(ACTIONS, action) ?? (isObject(what) && typeof what.method === "string" ? what.method : action);
+    const title = typeof what === "string" ? what : method;
+    const failed = written.tool_error !== undefined || written.rpc_error !== undefined;
+    const params: JsonObject = typeof what === "string" ? { [action === "call" || action === "prompt" ? "name" : "uri"]: what, ...(isObject(written.with) ? { arguments: written.with } : {}) } : isObject(what) ? what : {};
+    return { title, method, params, ...(failed ? { failed } : {}), written, ...(answers && Object.keys(answers).length > 0 ? { beside: answers } : {}) };
+  });
+}
+
+/** Variables that a step uses and that no step before it saves: the one that did was removed. */
+export function unsaved(steps: Step[]): string[] {
+  const saved = new Set<string>();
+  const missing = new Set<string>();
+  for (const { written } of steps) {
+    if (!written) continue;
+    const { save, ...rest } = written;
+    for (const [, name] of write(rest).matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)) if (!saved.has(name!) && !["port", "tmp", "n"].includes(name!)) missing.add(name!);
+    if (isObject(save)) for (const name of Object.keys(save)) saved.add(name);
+  }
+  return [...missing];
 }
 export const steps = signal<Step[]>(readSteps());
 function readSteps(): Step[] {
