@@ -16,6 +16,7 @@ const LEFT_OUT: &[&str] = &[
     "target",
     "trace",
     "update_baseline",
+    "every_wire",
     "fail_fast",
     "fail_on_flaky",
     "filters",

@@ -6,7 +6,7 @@ use crate::comparison::{Comparison, ComparisonFailure};
 use crate::connection::Tokens;
 use crate::hub::{Hub, HubFailure};
 use crate::requests::{self, Message, Outcome, Request};
-use crate::spec::{NewTest, SavedTest, ServerSpec, SharedSession, SuiteChange, check_choices};
+use crate::spec::{NewTest, SavedTest, ServerSpec, SessionSteps, SharedSession, SuiteChange, check_choices};
 use crate::viewer::{ShownSession, Viewer};
 use crate::{asks, assets, check, comparison, connection, policy, sign_in, stream, subscriptions, tasks, test_runs};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
@@ -46,6 +46,7 @@ pub(crate) fn router(hub: Arc<Hub>, access: Arc<Access>) -> Router {
         .route("/api/contracts", get(contract_files))
         .route("/api/sessions/{id}/findings", get(findings))
         .route("/api/sessions/{id}/trace", get(trace))
+        .route("/api/sessions/{id}/steps", get(steps))
         .route("/api/sessions/{id}/page", get(page))
         .route("/api/tests/run", post(run_tests))
         .route("/api/tests/stop", post(stop_tests))
@@ -352,6 +353,13 @@ async fn trace(State(hub): Shared, Path(session): Path<u64>) -> Result<Response,
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
 
+/// The requests of a session as the steps of a test.
+async fn steps(State(hub): Shared, Path(session): Path<u64>) -> Result<Json<SessionSteps>, Refused> {
+    let session = hub.shared(session)?;
+    let written = tokio::task::spawn_blocking(move || hub.connector.steps(&session)).await.map_err(|_| internal())?;
+    written.map(Json).map_err(|diagnostic| unwritten(&diagnostic))
+}
+
 /// A session as one file that opens in a browser without a server.
 async fn page(State(hub): Shared, Path(id): Path<u64>) -> Result<Response, Refused> {
     let SharedSession { title, transport, transcript, .. } = hub.shared(id)?;
@@ -403,10 +411,9 @@ async fn stop_tests(State(hub): Shared) -> Json<Value> {
     Json(json!({}))
 }
 
-async fn test(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<Value>, Refused> {
+async fn test(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<test_runs::Details>, Refused> {
     let found = hub.state().tests.as_ref().and_then(|tests| tests.details(id));
-    let (finished, transcripts) = found.ok_or_else(|| Refused(StatusCode::NOT_FOUND, "there is no such test".to_owned()))?;
-    Ok(Json(json!({ "finished": finished, "transcripts": transcripts })))
+    found.map(Json).ok_or_else(|| Refused(StatusCode::NOT_FOUND, "there is no such test".to_owned()))
 }
 
 #[derive(Deserialize)]

@@ -6,6 +6,8 @@ use mcproof_client::{Answers, ConnectOptions, TapBounds, Target};
 use mcproof_protocol::{EraChoice, TransportChoice};
 use mcproof_record::{Diagnostic, Transcript};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -158,6 +160,12 @@ pub trait Connector: Send + Sync + 'static {
     /// Says why nothing was written.
     fn change_suite(&self, change: &SuiteChange) -> Result<(), Box<Diagnostic>>;
 
+    /// The requests of a session as the steps of a test, as `mcproof trace export --suite` writes them.
+    ///
+    /// # Errors
+    /// Says why the session cannot be written.
+    fn steps(&self, session: &SharedSession) -> Result<SessionSteps, Box<Diagnostic>>;
+
     /// A session as the bytes of a trace file.
     ///
     /// # Errors
@@ -173,6 +181,22 @@ pub struct SharedSession {
     pub era: Option<String>,
     pub revision: Option<String>,
     pub transcript: Transcript,
+}
+
+/// A session as a test.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSteps {
+    /// As they stand in a suite: the first key of each says what it does.
+    pub steps: Vec<Value>,
+    /// The `answers` of the test.
+    pub answers: Option<Value>,
+    /// Requests that became no step, by why.
+    pub left_out: BTreeMap<String, usize>,
+    /// Steps that compare a part of their response only.
+    pub uncompared: Vec<String>,
+    /// Steps that send a value as it was recorded, although an earlier response brought it.
+    pub stale: Vec<String>,
 }
 
 /// A suite that was edited.

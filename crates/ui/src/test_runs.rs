@@ -44,6 +44,8 @@ pub(crate) struct Tests {
     cases: Vec<TestCase>,
     /// Why the last run could not begin, or broke off.
     problem: Option<String>,
+    /// How many tests have ended, in all runs: a number names one outcome of one test for ever.
+    ended: u64,
 }
 
 struct TestCase {
@@ -56,8 +58,22 @@ struct TestCase {
     finished: Option<Value>,
     traffic: Option<Arc<Value>>,
     size: usize,
-    /// In which order the tests ended.
+    /// Whether its traffic was there, and made room for that of others.
+    is_dropped: bool,
+    /// In which order the tests ended, in all runs; 0 for one that has not.
     ended: u64,
+}
+
+/// What came of one test.
+#[derive(Serialize)]
+pub(crate) struct Details {
+    /// Which outcome of the test this is: another one may have come since the page asked.
+    ended: u64,
+    finished: Value,
+    transcripts: Option<Arc<Value>>,
+    /// Whether there was traffic, which made room for that of other tests.
+    #[serde(rename = "dropped")]
+    is_dropped: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize)]
@@ -106,7 +122,7 @@ impl CasePlan {
 
 impl Tests {
     pub(crate) fn new() -> Self {
-        Self { is_running: false, runs: 0, stop: Arc::default(), cases: Vec::new(), problem: None }
+        Self { is_running: false, runs: 0, stop: Arc::default(), cases: Vec::new(), problem: None, ended: 0 }
     }
 
     /// As the page gets them.
@@ -128,9 +144,10 @@ impl Tests {
     }
 
     /// What came of one test.
-    pub(crate) fn details(&self, id: u64) -> Option<(Value, Option<Arc<Value>>)> {
+    pub(crate) fn details(&self, id: u64) -> Option<Details> {
         let case = self.cases.iter().find(|case| case.id == id)?;
-        Some((case.finished.clone().unwrap_or_default(), case.traffic.clone()))
+        let finished = case.finished.clone().unwrap_or_default();
+        Some(Details { ended: case.ended, finished, transcripts: case.traffic.clone(), is_dropped: case.is_dropped })
     }
 
     fn begin(&mut self, plans: &[Value], scope: Scope, new_id: &mut dyn FnMut() -> u64) {
@@ -141,7 +158,8 @@ impl Tests {
             let plan = CasePlan::of(plan);
             let known = before.iter().position(|case| case.of_run.is_none() && case.plan.is_same_test(&plan));
             let id = known.map_or_else(&mut *new_id, |at| before[at].id);
-            let fresh = TestCase { id, of_run, plan, state: "waiting".to_owned(), finished: None, traffic: None, size: 0, ended: 0 };
+            let state = "waiting".to_owned();
+            let fresh = TestCase { id, of_run, plan, state, finished: None, traffic: None, size: 0, is_dropped: false, ended: 0 };
             match (known, scope) {
                 (Some(at), Scope::Some) => before[at] = fresh,
                 (Some(at), Scope::All) => {
@@ -157,7 +175,6 @@ impl Tests {
     }
 
     fn take(&mut self, mut event: Value, size: usize) {
-        let ended = 1 + self.cases.iter().map(|case| case.ended).max().unwrap_or_default();
         let id = event["id"].as_u64();
         let Some(case) = self.cases.iter_mut().find(|case| case.of_run.is_some() && case.of_run == id) else { return };
         match event["event"].as_str() {
@@ -167,13 +184,14 @@ impl Tests {
                 case.traffic = event.as_object_mut().and_then(|event| event.remove("transcripts")).map(Arc::new);
                 case.finished = Some(event);
                 case.size = size;
-                case.ended = ended;
+                self.ended += 1;
+                case.ended = self.ended;
             }
             _ => {}
         }
         while self.cases.iter().map(|case| case.size).sum::<usize>() > MOST_TRAFFIC {
             let Some(oldest) = self.cases.iter_mut().filter(|case| case.size > 0).min_by_key(|case| case.ended) else { break };
-            oldest.traffic = None;
+            oldest.is_dropped = oldest.traffic.take().is_some();
             oldest.size = 0;
         }
     }
@@ -360,5 +378,31 @@ mod tests {
             tests.take(json!({ "event": "test-finished", "id": id, "verdict": "pass", "transcripts": [] }), MOST_TRAFFIC / 2 + 1);
         }
         assert!(tests.cases[0].traffic.is_none() && tests.cases[1].traffic.is_some());
+        let dropped = |id| tests.details(id).map(|details| (details.transcripts.is_some(), details.is_dropped));
+        assert_eq!((dropped(1), dropped(2)), (Some((false, true)), Some((true, false))));
+    }
+
+    #[test]
+    fn no_two_outcomes_have_one_number() {
+        let mut tests = Tests::new();
+        let mut numbers = Vec::new();
+        for scope in [Scope::All, Scope::All, Scope::Some] {
+            tests.begin(&plans(&["one", "two"]), scope, &mut || 7);
+            assert!(tests.cases.iter().all(|case| case.ended == 0));
+            for id in [1, 0] {
+                tests.take(json!({ "event": "test-finished", "id": id, "verdict": "fail" }), 10);
+            }
+            tests.end(None);
+            numbers.extend(tests.cases.iter().map(|case| case.ended));
+        }
+        assert_eq!(numbers, [2, 1, 4, 3, 6, 5]);
+    }
+
+    #[test]
+    fn a_test_without_traffic_has_lost_none() {
+        let mut tests = Tests::new();
+        tests.begin(&plans(&["one"]), Scope::All, &mut || 1);
+        tests.take(json!({ "event": "test-finished", "id": 0, "verdict": "skip" }), 10);
+        assert!(tests.details(1).is_some_and(|details| details.transcripts.is_none() && !details.is_dropped));
     }
 }

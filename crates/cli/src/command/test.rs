@@ -83,6 +83,10 @@ pub(crate) struct Arguments {
     #[cfg(feature = "ui")]
     #[arg(long, requires = "ui", hide_short_help = true, help_heading = "Page")]
     no_open: bool,
+    /// The page of --ui gets the messages of each test, and not only of those that fail.
+    #[cfg(feature = "ui")]
+    #[arg(long, hide = true, requires = "json")]
+    every_wire: bool,
     /// Start servers with the environment of this shell, or with that of a desktop host
     #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true, hide_short_help = true, help_heading = "Target")]
     launch: host::Style,
@@ -228,7 +232,7 @@ impl Arguments {
             limits: self.network.limits(),
             network: given.network.clone(),
             authorization: given.authorization.clone(),
-            transcripts: if self.reports.show_every_wire() || matches!(self.trace, Some(TraceChoice::OfAll(_))) {
+            transcripts: if self.shows_every_wire() || matches!(self.trace, Some(TraceChoice::OfAll(_))) {
                 Transcripts::OfAll
             } else {
                 Transcripts::OfFailures
@@ -241,6 +245,15 @@ impl Arguments {
             watcher: None,
             snapshots: if self.update_snapshots { Snapshots::Update } else { Snapshots::Compare },
         }
+    }
+
+    /// Whether whoever reads the results looks at the messages of all tests.
+    fn shows_every_wire(&self) -> bool {
+        #[cfg(feature = "ui")]
+        if self.every_wire {
+            return true;
+        }
+        self.reports.show_every_wire()
     }
 
     /// What was typed, for the commands that repeat single cases.

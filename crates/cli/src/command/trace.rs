@@ -11,7 +11,7 @@ mod lines;
 mod markdown;
 mod redact;
 mod show;
-mod suite;
+pub(super) mod suite;
 mod view;
 
 use crate::exit::Exit;

@@ -19,7 +19,7 @@ use mcproof_suite::answers::read_answers;
 use mcproof_trace::{CallStream, Item, PROBE, SessionKey, Trace, TraceRoom};
 use mcproof_ui::{
     Access, Compared, ComparedSide, Connector, Inspector, KnownServer, NewTest, Options, Prepared, RecordedSession, SavedTest, ServerSpec,
-    SharedSession, SignIn, SuiteChange, TestRunner, Token,
+    SessionSteps, SharedSession, SignIn, SuiteChange, TestRunner, Token,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -344,6 +344,10 @@ impl Connector for CommandLine {
 
     fn change_suite(&self, change: &SuiteChange) -> Result<(), Box<Diagnostic>> {
         saving::change(&self.folder, change)
+    }
+
+    fn steps(&self, session: &SharedSession) -> Result<SessionSteps, Box<Diagnostic>> {
+        saving::steps(session)
     }
 
     fn trace(&self, session: &SharedSession) -> Result<Vec<u8>, Box<Diagnostic>> {

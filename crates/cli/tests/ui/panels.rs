@@ -58,6 +58,38 @@ fn a_running_call_shows_how_far_it_is() {
 }
 
 #[test]
+fn a_call_that_runs_is_not_sent_again() {
+    let (_inspector, mut page) = opened();
+    open_tool(&mut page, "slow");
+    for repeat in [false, true, false] {
+        page.evaluate(&format!(
+            "document.querySelector('[data-testid=tool] .tabs button').dispatchEvent(new KeyboardEvent('keydown', \
+             {{ key: 'Enter', ctrlKey: true, repeat: {repeat}, bubbles: true, cancelable: true }}))"
+        ));
+    }
+    wait_for(&mut page, "document.querySelector('[data-testid=progress]')");
+    fill(&mut page, "[data-testid=filter]", "tool:slow");
+    wait_for(&mut page, "document.querySelector('[data-testid=calls]').dataset.count === '1'");
+    click(&mut page, "cancel");
+    wait_for(&mut page, "document.querySelector('[data-testid=calls] .call-status')?.innerText === 'canceled'");
+    click(&mut page, "send");
+    wait_for(&mut page, "document.querySelector('[data-testid=calls]').dataset.count === '2'");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
+fn the_traffic_of_a_narrow_window_is_left_by_its_tabs() {
+    let (_inspector, mut page) = opened();
+    page.look(360, 800, "light");
+    click(&mut page, "pane-traffic");
+    wait_for(&mut page, "document.querySelector('[data-testid=calls]')");
+    assert_eq!(page.evaluate("document.querySelector('[aria-label=\"Hide traffic\"]')"), Value::Null);
+    click(&mut page, "pane-main");
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
 fn each_list_has_a_search_of_its_own() {
     let (_inspector, mut page) = opened();
     click(&mut page, "nav-tools");

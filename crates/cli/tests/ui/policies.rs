@@ -50,7 +50,10 @@ fn policies_answer_in_both_eras_and_the_traffic_says_so() {
         // Without a policy, the user is asked.
         open_tool(&mut page, "ask");
         click(&mut page, "send");
-        wait_for(&mut page, "document.querySelector('[data-testid=tray]')");
+        // Who asks is named, and during which call.
+        wait_for(&mut page, "document.querySelector('[data-testid=asks]')?.innerText === 'answers asks'");
+        wait_for(&mut page, "document.querySelector('[data-testid=asker]')?.innerText.includes('during tools/call ask')");
+        assert!(page.text_of("[data-testid=asker]").contains("answers.py"), "and not only by the name that it gives itself");
         click(&mut page, "decline");
         wait_for(&mut page, &format!("{RESULT}?.includes('decline')"));
         assert_eq!(page.evaluate("document.querySelectorAll('[data-testid=policy-mark]').length"), 0);

@@ -41,7 +41,8 @@ impl TestRunner for Process {
             Some(filter) => command.args(without_selection(flags)).args(["--filter", filter]),
             None => command.args(flags),
         };
-        command.arg("--json");
+        // The page shows the messages of each test, also of one that passes.
+        command.args(["--json", "--every-wire"]);
         if !is_traced {
             // The page keeps the traffic.
             command.args(["--trace", "off"]);
@@ -100,6 +101,15 @@ fn without_selection(flags: Vec<OsString>) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_gives_the_messages_of_each_test() {
+        let arguments = ["test", "a.yaml", "--", "node", "x.js"].map(OsString::from).to_vec();
+        let process = Process { program: PathBuf::from("mcproof"), arguments, folder: PathBuf::from(".") };
+        let words = |filter| process.command(filter).get_args().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>();
+        assert_eq!(words(None), ["test", "a.yaml", "--json", "--every-wire", "--trace", "off", "--", "node", "x.js"]);
+        assert_eq!(words(Some("all()"))[2..5], ["--filter", "all()", "--json"]);
+    }
 
     #[test]
     fn a_run_gets_the_flags_that_are_not_about_the_page() {

@@ -4,7 +4,7 @@ use super::{open, told, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::starter::BaseEnvironment;
-use crate::starter::recorded::{self, RecordedSession};
+use crate::starter::recorded::{self, RecordedSession, RecordedSuite};
 use crate::{output, settings, whole_file};
 use mcproof_client::inherited_secrets;
 use mcproof_client::redaction::REDACTED;
@@ -23,23 +23,18 @@ const LONGEST_LISTED: usize = 300;
 const LARGEST: usize = 512 << 20;
 
 pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Result<Exit, Failure> {
-    let sessions = read(file)?;
-    let sessions = of_one_server(sessions, server)?;
-    let environment = settings::variables();
-    let secrets = Redactor::new(inherited_secrets(&environment));
-    let surroundings = BaseEnvironment { now: settings::now(), private: Vec::new(), secrets, environment };
     let here = settings::current_folder();
     let folder = to.and_then(Path::parent).map(|folder| here.join(folder)).filter(|folder| {
         // Commands run where the suite is.
         folder.canonicalize().ok() != here.canonicalize().ok()
     });
     let runs_in = folder.map(|_| here.display().to_string());
-    let suite = recorded::write(&sessions, runs_in.as_deref(), &surroundings);
+    let suite = translate(file, server, runs_in.as_deref())?;
     if suite.tests == 0 {
         let failure = Failure::bad_input("no-test", "no request in the trace can be a step of a suite");
         return Err(failure.hint("record calls of tools, resources or prompts that got a response"));
     }
-    let text = surroundings.secrets.text(&suite.text).into_owned();
+    let text = &suite.text;
     match to {
         Some(path) => whole_file::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?,
         None => output::data(text.as_bytes())?,
@@ -58,6 +53,20 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
         }
     }
     Ok(Exit::Passed)
+}
+
+/// The suite of a trace, without the secrets that are known here; it has no test if no request can be a step. The page of `mcproof ui` writes
+/// its sessions in the same way.
+///
+/// # Errors
+/// The trace cannot be read, or has sessions of several servers and none of them is named.
+pub(in crate::command) fn translate(file: &Path, server: Option<&str>, runs_in: Option<&str>) -> Result<RecordedSuite, Failure> {
+    let sessions = of_one_server(read(file)?, server)?;
+    let environment = settings::variables();
+    let secrets = Redactor::new(inherited_secrets(&environment));
+    let surroundings = BaseEnvironment { now: settings::now(), private: Vec::new(), secrets, environment };
+    let suite = recorded::write(&sessions, runs_in, &surroundings);
+    Ok(RecordedSuite { text: surroundings.secrets.text(&suite.text).into_owned(), ..suite })
 }
 
 fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {

@@ -1,6 +1,7 @@
 //! Saves a test from the page to a suite below the folder where `mcproof ui` was started, and nowhere else. Also writes a session as a trace, which the
 //! page downloads.
 
+use crate::command::trace::suite::translate;
 use crate::failure::Failure;
 use crate::shown_contract::ShownContract;
 use crate::{recording, whole_file};
@@ -9,7 +10,7 @@ use mcproof_suite::bounds::{MOST_BYTES, read_file};
 use mcproof_suite::document::{self, Node};
 use mcproof_suite::source::Source;
 use mcproof_trace::{Manifest, SessionInfo};
-use mcproof_ui::{NewTest, SavedTest, SharedSession, SuiteChange};
+use mcproof_ui::{NewTest, SavedTest, SessionSteps, SharedSession, SuiteChange};
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -42,8 +43,33 @@ pub(super) fn save(folder: &Path, test: &NewTest) -> Result<SavedTest, Box<Diagn
     Ok(SavedTest { file: file.to_owned(), is_new: before.is_none() })
 }
 
-/// A session as the bytes of a trace file. What was typed on the command line stays out of it.
+/// A session as the bytes of a trace file.
 pub(super) fn trace(session: &SharedSession) -> Result<Vec<u8>, Failure> {
+    let file = trace_file(session)?;
+    fs::read(file.path()).map_err(|error| Failure::cannot_write(file.path(), &error))
+}
+
+/// The requests of a session as the steps of a test, which `mcproof trace export --suite` writes for its trace.
+pub(super) fn steps(session: &SharedSession) -> Result<SessionSteps, Box<Diagnostic>> {
+    let cannot = |failure: Failure| failure.diagnostic;
+    let file = trace_file(session).map_err(cannot)?;
+    let suite = translate(file.path(), None, None).map_err(cannot)?;
+    let mut steps = SessionSteps { left_out: suite.left_out, uncompared: suite.uncompared, stale: suite.stale, ..SessionSteps::default() };
+    if suite.tests > 0 {
+        let mut whole = tree("the suite of the session", &suite.text)?.to_value();
+        if let Some(test) = whole.pointer_mut("/tests/0").and_then(Value::as_object_mut) {
+            steps.answers = test.remove("answers");
+            steps.steps = match test.remove("steps") {
+                Some(Value::Array(steps)) => steps,
+                _ => Vec::new(),
+            };
+        }
+    }
+    Ok(steps)
+}
+
+/// A session as a trace. What was typed on the command line stays out of it.
+fn trace_file(session: &SharedSession) -> Result<NamedTempFile, Failure> {
     let file = NamedTempFile::new().map_err(|error| Failure::cannot_write(Path::new("a temporary file"), &error))?;
     let writer = recording::create(file.path(), Manifest { mcproof: env!("CARGO_PKG_VERSION").to_owned(), ..Manifest::default() })?;
     let info = SessionInfo {
@@ -58,7 +84,7 @@ pub(super) fn trace(session: &SharedSession) -> Result<Vec<u8>, Failure> {
     recording::add_transcript(&writer, &mut shown, info, &session.transcript);
     shown.attach(&writer);
     recording::finish(writer, file.path())?;
-    fs::read(file.path()).map_err(|error| Failure::cannot_write(file.path(), &error))
+    Ok(file)
 }
 
 /// The text of a suite below the folder.
@@ -302,15 +328,45 @@ mod tests {
         assert!(!folder.path().join("other").exists(), "nothing is made for what is refused");
     }
 
+    /// A session over stdio with these messages: those of the client begin with `>`.
+    fn session(lines: &[&str]) -> SharedSession {
+        use mcproof_record::{Direction, FrameBody};
+        let tap = mcproof_client::Tap::new();
+        tap.record(Direction::Local, FrameBody::Spawned { pid: 1, command: vec!["shop".to_owned()] });
+        for line in lines {
+            let (direction, text) = match line.strip_prefix('>') {
+                Some(text) => (Direction::ToServer, text),
+                None => (Direction::FromServer, *line),
+            };
+            tap.record(direction, FrameBody::Line { bytes: text.into(), unterminated: false });
+        }
+        SharedSession { title: "shop".to_owned(), transport: "stdio".to_owned(), era: None, revision: None, transcript: tap.transcript() }
+    }
+
     #[test]
     fn a_session_becomes_a_trace() {
-        let session = SharedSession {
-            title: "shop".to_owned(),
-            transport: "stdio".to_owned(),
-            era: None,
-            revision: None,
-            transcript: mcproof_record::Transcript::default(),
-        };
-        assert!(trace(&session).unwrap().starts_with(b"PK"));
+        assert!(trace(&session(&[])).unwrap().starts_with(b"PK"));
+    }
+
+    #[test]
+    fn a_session_becomes_steps_that_go_on_with_what_the_server_makes() {
+        let steps = steps(&session(&[
+            r#">{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put","arguments":{"text":"a"}}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"id":"fefe4abe-28cc-4c8a-9d1f-6a8f0b6f3a11"}}}"#,
+            r#">{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get","arguments":{"id":"fefe4abe-28cc-4c8a-9d1f-6a8f0b6f3a11"}}}"#,
+            r#"{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"a"}]}}"#,
+            r#">{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get","arguments":{"id":"nope"}}}"#,
+            r#"{"jsonrpc":"2.0","id":3,"result":{"isError":true,"content":[{"type":"text","text":"no such id nope"}]}}"#,
+            r#">{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"waits","arguments":{}}}"#,
+        ]))
+        .unwrap();
+        let written = serde_json::to_string(&steps).unwrap();
+        assert_eq!(steps.steps.len(), 3, "{written}");
+        assert!(steps.steps[0]["save"].is_object() && !written.contains("fefe4abe"), "{written}");
+        assert!(steps.steps[1]["with"]["id"].as_str().is_some_and(|id| id.starts_with("${")), "{written}");
+        assert!(steps.steps[2]["tool_error"].to_string().contains("no such id"), "{written}");
+        assert_eq!(steps.left_out.values().sum::<usize>(), 1, "{written}");
+        // A session in which nothing was called has no steps.
+        assert!(super::steps(&session(&[])).unwrap().steps.is_empty());
     }
 }

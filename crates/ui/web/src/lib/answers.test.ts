@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answersOf } from "./answers";
+import { answersOf, askedDuring } from "./answers";
 import { Tracker } from "./calls";
 import type { Frame } from "./types";
 
@@ -77,4 +77,15 @@ test("a policy answers what a result asks for", () => {
   // Two questions, and one policy: nobody knows which of them the user has answered.
   const two = withNote([CALL, lines[1]!.replace("sampling/createMessage", "elicitation/create"), '→{"id":2,"method":"tools/call","params":{"name":"t","inputResponses":{"a":{"action":"accept","content":{"x":1}},"b":{"action":"accept","content":{"z":1}}}}}', '{"id":2,"result":{"content":[]}}'], 2, 'elicitation/create is answered by policy: "accept"');
   expect(answersOf(two, two[1]!)).toEqual({ elicitation: { x: 1, z: 1 } });
+});
+
+test("a question is of the call during which it came", () => {
+  const other = '→{"id":9,"method":"tools/call","params":{"name":"other"}}';
+  const form = '"method":"elicitation/create","params":{"message":"Who?"}';
+  const who = { method: "elicitation/create", params: { message: "Who?" } };
+  expect(askedDuring(calls(CALL, `{"id":1,${form}}`), who)?.target).toBe("t");
+  expect(askedDuring(calls(CALL, `{"id":1,${form}}`), { ...who, params: { message: "What?" } })).toBeUndefined();
+  expect(askedDuring(calls(`{"id":1,${form}}`), who), "no call runs").toBeUndefined();
+  expect(askedDuring(calls(CALL, END, other, `{"id":1,${form}}`), who)?.target).toBe("other");
+  expect(askedDuring(calls(CALL, `{"id":1,"result":{"resultType":"input_required","inputRequests":{"a":{${form}}}}}`), who)?.target).toBe("t");
 });

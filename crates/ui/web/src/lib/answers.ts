@@ -1,6 +1,7 @@
 // What the client responded to requests of the server while a call was under way, as suites and the libraries write it.
 import { isObject, type Call, placeOf } from "./calls";
 import { own, read, write } from "./lossless";
+import type { Task } from "./tasks";
 import type { Json, JsonObject } from "./types";
 
 export interface Answers {
@@ -99,6 +100,31 @@ export function answersOf(calls: Call[], call: Call, task?: string): Answers | u
   }
   if (unlike.size > 0) answers.unlike = [...unlike];
   return Object.keys(answers).length > 0 ? answers : undefined;
+}
+
+/** The call during which a server asks this, as far as the traffic shows it. */
+export function askedDuring(calls: Call[], { method, params }: { method: string; params: JsonObject }, tasks?: Iterable<Task>): Call | undefined {
+  const same = (asked: Json | undefined) => isObject(asked) && asked.method === method && write(isObject(asked.params) ? asked.params : {}) === write(params);
+  const called = (key: number | undefined) => calls.find((call) => call.key === key);
+  // The question that waits is the newest of its kind.
+  for (let index = calls.length - 1; index >= 0; index--) {
+    const call = calls[index]!;
+    if (call.app || call.kind !== "request") continue;
+    if (call.direction === "from-server") {
+      if (call.status !== "pending" || call.method !== method || !same(parsed(call.request))) continue;
+      const task = taskOf(call);
+      for (const one of task === undefined ? [] : (tasks ?? [])) if (one.id === task && one.call !== undefined) return called(one.call);
+      return called(call.parent);
+    }
+    if (call.status !== "input-required" && !call.response?.includes('"inputRequests"')) continue;
+    const { result } = parsed(call.response);
+    if (!isObject(result) || !isObject(result.inputRequests) || !Object.values(result.inputRequests).some(same)) continue;
+    if (call.method !== "tasks/get") return call;
+    // Since 2026-07-28, a task asks in its state.
+    for (const one of tasks ?? []) if (one.id === call.target) return called(one.call);
+    return undefined;
+  }
+  return undefined;
 }
 
 /** Without what only the page knows. */

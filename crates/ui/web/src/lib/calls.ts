@@ -362,7 +362,7 @@ function progressOf({ progress, total, message }: JsonObject): Progress | undefi
   return done === undefined ? undefined : { done, ...(all !== undefined && all > 0 ? { total: all } : {}), ...(typeof message === "string" ? { message } : {}) };
 }
 
-function firstText(result: JsonObject): string | undefined {
+export function firstText(result: JsonObject): string | undefined {
   const content = Array.isArray(result.content) ? result.content : [];
   const block = content.find((block) => isObject(block) && typeof block.text === "string");
   return isObject(block) ? String(block.text).slice(0, 400) : undefined;

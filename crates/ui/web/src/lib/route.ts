@@ -5,7 +5,7 @@ import { startOf } from "./api";
 import { isObject } from "./calls";
 import { read, typedNumber, Unfinished, write } from "./lossless";
 import { hasSecrets, withoutSecrets } from "./schema";
-import { catalogs, drafts, draftTexts, edited, isFile, item, overview, selected, setDraft, setDraftText, story, view, type View } from "./store";
+import { catalogs, drafts, draftTexts, edited, isFile, item, lookAt, overview, selected, setDraft, setDraftText, story, view, type View } from "./store";
 import type { Json, JsonObject } from "./types";
 
 const VIEWS: View[] = ["overview", "tools", "prompts", "resources", "tasks", "logs", "answers", "check", "compare", "saved", "connect"];
@@ -44,7 +44,7 @@ function goTo(place: Place) {
   const known = overview.peek()?.connections ?? [];
   if (place.server !== null && !known.some((one) => one.id === place.server)) return;
   batch(() => {
-    if (place.server !== null) selected.value = place.server;
+    if (place.server !== null) lookAt(place.server);
     edited.value = null;
     view.value = place.view;
     if (place.item !== undefined || item.peek()[place.view] !== undefined) item.value = { ...item.peek(), [place.view]: place.item };

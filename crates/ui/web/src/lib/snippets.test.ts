@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { read } from "./lossless";
-import { answersYaml, canCurl, cli, curl, expectation, folderFrom, freeName, pytest, resultExpectation, rust, suite, suiteStep, suiteTest, testNames, vitest } from "./snippets";
+import { answersYaml, canCurl, cli, curl, expectation, failedWith, folderFrom, freeName, pytest, resultExpectation, rust, saysMore, suite, suiteStep, suiteTest, testNames, vitest } from "./snippets";
 import type { Step } from "./store";
 import type { Connection, Handshake, JsonObject, Spec } from "./types";
 
@@ -30,16 +30,58 @@ test("a server of a configuration file is what the file says, without its secret
   expect(canCurl(remote, null)).toBe(true);
 });
 
-test("a failure is expected in each language", () => {
+test("a failure is expected in each language, and no other one", () => {
   const shop = at({ command: ["x"] });
-  const failed = step({ failed: true, payload: undefined });
-  expect(pytest(shop, failed)).toContain('result = await mcp_client.call("echo", {"id": 1})\n    result.expect_error()');
-  expect(vitest(shop, failed)).toContain(".toBeToolError()");
-  expect(rust(shop, failed)).toContain('.await?.expect_error("");');
-  const refused = { ...failed, refused: true };
-  expect(pytest(shop, refused)).toContain("with pytest.raises(Refused):");
-  expect(vitest(shop, refused)).toContain(".rejects.toBeRpcError()");
-  expect(rust(shop, refused)).toContain("assert!(client.call(");
+  const failed = step({ failed: true, payload: undefined, error: { text: "no such id (nope)" } });
+  expect(suiteStep(failed)).toContain('tool_error: "no such id (nope)"');
+  expect(pytest(shop, failed)).toContain('result = await mcp_client.call("echo", {"id": 1})\n    result.expect_error("/no such id \\\\(nope\\\\)/")');
+  expect(vitest(shop, failed)).toContain(".toBeToolError(/no such id \\(nope\\)/)");
+  expect(rust(shop, failed)).toContain('assert!(result.is_error());\n    result.expect_error("no such id (nope)");');
+  const refused = step({ failed: true, refused: true, payload: undefined, error: { code: -32042, text: "sign in" } });
+  expect(suiteStep(refused)).toContain('rpc_error: {"code":-32042,"message":"sign in"}');
+  expect(pytest(shop, refused)).toContain('with pytest.raises(Refused) as refused:\n        await mcp_client.call("echo", {"id": 1})\n    assert refused.value.code == -32042\n    assert "sign in" in refused.value.error["message"]');
+  expect(vitest(shop, refused)).toContain('.rejects.toBeRpcError({\n    "code": -32042,\n    "message": "sign in"\n  })');
+  expect(rust(shop, refused)).toContain('is_some_and(|error| error.code == -32042));\n    result.expect_error("sign in");');
+  const partly = { ...refused, error: { code: -1, text: "no such id", partly: true } };
+  expect(suiteStep(partly)).toContain('rpc_error: {"code":-1,"message":{"$regex":"no such id"}}');
+  // Of a step that an earlier version has kept, nothing more is known.
+  expect(suiteStep({ ...failed, error: undefined })).toContain("tool_error: true");
+  expect(suiteStep({ ...refused, error: undefined })).toContain("rpc_error: true");
+  for (const one of [failed, refused, partly, { ...failed, error: undefined }]) expect(suite(shop, [one])).not.toContain("fails:");
+});
+
+test.each([
+  ["no such id nope", { text: "no such id nope" }],
+  ["\n  first line \nsecond", { text: "first line", partly: true }],
+  ["no such id fefe4abe-28cc-4c8a-9d1f-6a8f0b6f3a11", { text: "no such id", partly: true }],
+  ["at 2026-11-29T01:02:03Z it ended", {}],
+  ["12:30 was too late for echo", { text: "echo", partly: true }],
+  ["timed out after 1200 ms", { text: "timed out after", partly: true }],
+  ["no", { text: "no" }],
+  ["/a pattern/", {}],
+  ["", {}],
+  [undefined, {}],
+  ["x".repeat(300), { text: "x".repeat(100), partly: true }],
+])("of the error %j stays what is the same next time", (text, expected) => {
+  expect(failedWith(text, "echo")).toEqual(expected);
+  expect(failedWith(text, "echo", -32602)).toEqual({ code: -32602, ...expected });
+});
+
+test("steps of the program stand in a suite as it has written them", () => {
+  const written = { call: "put", with: { text: "$${a}" }, expect: { id: { $uuid: true } }, save: { id: "/id" } };
+  const shop = { ...at({ command: ["x"] }), sessions: [{ id: 1, openedMs: 0, handshake: { era: "legacy" } as Handshake }] };
+  const one = step({ written, beside: { roots: [] } });
+  expect(suiteStep(one, "")).toBe('- call: "put"\n  with: {"text":"$${a}"}\n  expect: {"id":{"$uuid":true}}\n  save: {"id":"/id"}');
+  expect(suite(shop, [one])).toContain('  stdio: { command: "x" }\n  era: legacy\n');
+  expect(suite(shop, [one])).toContain('    answers: {"roots":[]}\n    steps:');
+  expect(suite(shop, [step()])).not.toContain("era:");
+  expect(suiteStep(step({ written: { ...written, with: { text: "[redacted]" } } }))).toContain("# An argument was redacted");
+});
+
+test("large responses are compared as a whole, and very large ones by their shape", () => {
+  const list = Array.from({ length: 100 }, (_, number) => ({ number, text: "x".repeat(400) }));
+  expect(expectation(list)).toEqual(list);
+  expect(expectation([...list, ...list])).toEqual({ $type: "array" });
 });
 
 test("what was redacted may be any text", () => {
@@ -54,9 +96,16 @@ test("what was redacted may be any text", () => {
 test("prompts, resources and media are expected as they came", () => {
   const prompt = resultExpectation("prompts/get", { messages: [{ role: "user", content: { type: "text", text: "hi" } }] });
   expect(prompt).toEqual({ messages: [{ role: "user", content: { type: "text", text: "hi" } }] });
-  expect(resultExpectation("resources/read", { contents: [{ uri: "a:b", mimeType: "image/png", blob: "AAAA" }] })).toEqual({ contents: [{ uri: "a:b", mimeType: "image/png", blob: { $len: { $gte: 1 } } }] });
-  expect(resultExpectation("tools/call", { content: [{ type: "image", mimeType: "image/png", data: "AAAA" }] })).toEqual({ content: [{ type: "image", mimeType: "image/png", data: { $len: { $gte: 1 } } }] });
+  expect(resultExpectation("resources/read", { contents: [{ uri: "a:b", mimeType: "image/png", blob: "AAAA" }] })).toEqual({ contents: [{ uri: "a:b", mimeType: "image/png", blob: "AAAA" }] });
+  expect(resultExpectation("tools/call", { content: [{ type: "image", mimeType: "image/png", data: "AAAA" }] })).toEqual({ content: [{ type: "image", mimeType: "image/png", data: "AAAA" }] });
+  expect(resultExpectation("tools/call", { content: [{ type: "image", mimeType: "image/png", data: "A".repeat(300_000) }] })).toEqual({ content: [{ type: "image", mimeType: "image/png", data: { $len: 300_000 } }] });
   expect(suiteStep({ title: "p", method: "prompts/get", params: { name: "p", arguments: {} }, result: prompt })).toContain('result: {"messages":');
+});
+
+test("a result that is more than its payload is expected with all that it has", () => {
+  const both: JsonObject = { content: [{ type: "text", text: "a" }, { type: "image", mimeType: "image/png", data: "AAAA" }], structuredContent: { a: 1 } };
+  expect([saysMore(both), saysMore({ content: [{ type: "text", text: "a" }] }), saysMore({})]).toEqual([true, false, false]);
+  expect(resultExpectation("tools/call", both)).toEqual(both);
 });
 
 test("long numbers stay in copies, but for JavaScript", () => {

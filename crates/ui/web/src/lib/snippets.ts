@@ -3,7 +3,7 @@ import { declared } from "./answers";
 import { isObject } from "./calls";
 import { LongNumber, read, write } from "./lossless";
 import type { Connection, Handshake, Json, JsonObject, Spec } from "./types";
-import type { Step } from "./store";
+import type { Failed, Step } from "./store";
 
 /** A word of a POSIX shell. */
 export function word(text: string): string {
@@ -67,33 +67,72 @@ export function isRedacted(value: Json | undefined): boolean {
   return value !== undefined && write(value).includes(REDACTED);
 }
 
+/** As of `trace export --suite`: characters of a text, elements of an array, members of an object, and how deep they stand in each other. */
+const BOUNDS = { text: 10_000, elements: 500, keys: 500, depth: 30 };
+/** Characters of a whole expectation; of a larger one, only its shape stays. */
+const LARGEST = 60_000;
+const SHAPE: typeof BOUNDS = { text: 300, elements: 8, keys: 40, depth: 4 };
+
 /** What a response must be: its shape, with values that stay the same as they are and the rest by type. */
-export function expectation(payload: Json, depth = 0): Json {
-  if (Array.isArray(payload)) return depth > 3 || payload.length > 8 ? { $type: "array" } : payload.map((one) => expectation(one, depth + 1));
+export function expectation(payload: Json): Json {
+  const whole = within(payload, BOUNDS);
+  return write(whole).length <= LARGEST ? whole : within(payload, SHAPE);
+}
+
+function within(payload: Json, bounds: typeof BOUNDS, depth = 0): Json {
+  if (Array.isArray(payload)) return depth > bounds.depth || payload.length > bounds.elements ? { $type: "array" } : payload.map((one) => within(one, bounds, depth + 1));
   if (isObject(payload)) {
-    if (depth > 4) return { $type: "object" };
-    const members = Object.entries(payload).filter(([name]) => !name.includes(REDACTED)).slice(0, 40);
-    return Object.fromEntries(members.map(([name, value]) => [name.startsWith("$") ? `$${name}` : name, expectation(value, depth + 1)]));
+    if (depth > bounds.depth) return { $type: "object" };
+    const members = Object.entries(payload).filter(([name]) => !name.includes(REDACTED)).slice(0, bounds.keys);
+    return Object.fromEntries(members.map(([name, value]) => [name.startsWith("$") ? `$${name}` : name, within(value, bounds, depth + 1)]));
   }
   if (typeof payload === "string") {
     if (TIMES[0].test(payload)) return { $uuid: true };
     if (TIMES[1].test(payload)) return { $datetime: true };
-    if (payload.length > 300 || payload.replaceAll(REDACTED, "").trim() === "" && payload !== "" && payload.includes(REDACTED)) return { $type: "string" };
+    if (payload.length > bounds.text || payload.replaceAll(REDACTED, "").trim() === "" && payload !== "" && payload.includes(REDACTED)) return { $type: "string" };
     // What was redacted is not known here: any text fits in its place.
-    if (payload.includes(REDACTED)) return { $regex: `^${payload.split(REDACTED).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\/#&~-]/g, "\\$&")).join("(?s:.*)")}$` };
+    if (payload.includes(REDACTED)) return { $regex: `^${payload.split(REDACTED).map(escaped).join("(?s:.*)")}$` };
   }
   return payload;
 }
 
-/** A raw result that has no payload, or one that is more than a payload, as it must be: kinds of blocks, texts, and that there are bytes. */
+const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\/#&~-]/g, "\\$&");
+
+/** What in the text of an error is another one next time: identifiers, times, numbers that grow. */
+const FLEETING = /[0-9a-f]{8}-[0-9a-f]{4}-|\d{4}-\d\d-\d\d|\d\d:\d\d|(?=[a-f]*\d)[0-9a-f]{12,}|0x[0-9a-f]+|\d{6,}|\b(?:localhost|127\.0\.0\.1):\d+|\d+(?:\.\d+)?\s?(?:ms|µs|seconds?|s)\b|\[redacted\]/i;
+/** Characters of the text of an error that are expected, and the fewest that say something. */
+const LONGEST_ERROR = 100;
+const SHORTEST_ERROR = 4;
+
+/** How a call failed, as a test expects it: any error would also be that of a tool that is gone. */
+export function failedWith(text: string | undefined, target: string, code?: number): Failed {
+  const coded = code === undefined ? {} : { code };
+  const line = text?.split("\n").map((line) => line.trim()).find((line) => line !== "") ?? "";
+  const until = FLEETING.exec(line)?.index ?? line.length;
+  const steady = [...line.slice(0, until)].slice(0, LONGEST_ERROR).join("").trim();
+  const isSaid = (part: string) => part.length >= Math.min(SHORTEST_ERROR, line.length) && part !== "" && !/^\/.*\/[a-z]*$/s.test(part);
+  // Servers say which tool they do not have.
+  const part = isSaid(steady) ? steady : isSaid(target) && line.includes(target) ? target : undefined;
+  return part === undefined ? coded : { ...coded, text: part, ...(part === text ? {} : { partly: true }) };
+}
+
+/** The error of a refused request, as matchers take it; undefined if nothing is known of it. */
+function rpcError({ code, text, partly }: Failed): JsonObject | undefined {
+  if (code === undefined && text === undefined) return undefined;
+  return { ...(code === undefined ? {} : { code }), ...(text === undefined ? {} : { message: partly || /^\/.*\/[a-z]*$/s.test(text) ? { $regex: escaped(text) } : text }) };
+}
+
+/** Characters of an image or a file that a test compares; of more, it compares how many they are. */
+const LONGEST_DATA = 200_000;
+
+/** A raw result that has no payload, or one that is more than a payload, as it must be: kinds of blocks, texts, and bytes. */
 export function resultExpectation(method: string, result: JsonObject): Json | undefined {
-  const bytes = { $len: { $gte: 1 } };
   const block = (value: Json): Json => {
-    if (!isObject(value)) return expectation(value, 2);
+    if (!isObject(value)) return expectation(value);
     const known: [string, Json][] = [];
     for (const [name, one] of Object.entries(value)) {
-      if (["type", "mimeType", "uri", "name", "text", "role"].includes(name)) known.push([name, expectation(one, 2)]);
-      else if ((name === "data" || name === "blob") && typeof one === "string" && one !== "") known.push([name, bytes]);
+      if (["type", "mimeType", "uri", "name", "text", "role"].includes(name)) known.push([name, expectation(one)]);
+      else if ((name === "data" || name === "blob") && typeof one === "string" && one !== "") known.push([name, isRedacted(one) ? { $type: "string" } : one.length > LONGEST_DATA ? { $len: one.length } : one]);
       else if (name === "resource" || name === "content") known.push([name, block(one)]);
     }
     return Object.fromEntries(known);
@@ -101,7 +140,13 @@ export function resultExpectation(method: string, result: JsonObject): Json | un
   const list = method === "tools/call" ? "content" : method === "resources/read" ? "contents" : method === "prompts/get" ? "messages" : undefined;
   const blocks = list === undefined ? undefined : result[list];
   if (!Array.isArray(blocks)) return undefined;
-  return { [list!]: blocks.length > 8 ? { $len: blocks.length } : blocks.map(block) };
+  const structured: JsonObject = method === "tools/call" && isObject(result.structuredContent) ? { structuredContent: expectation(result.structuredContent) } : {};
+  return { [list!]: blocks.length > BOUNDS.elements ? { $len: blocks.length } : blocks.map(block), ...structured };
+}
+
+/** Whether a result has more than its payload: an image, a resource, a link. */
+export function saysMore({ content }: JsonObject): boolean {
+  return Array.isArray(content) && content.some((block) => isObject(block) && block.type !== "text");
 }
 
 /** What the policies of a server are as `answers:` of a test. A text of several lines stays as it was written, with its comments. */
@@ -125,8 +170,15 @@ function beside(step: Step, { policy }: Pick<Connection, "policy">): Step {
 }
 
 export function suiteStep(step: Step, indent = "      "): string {
-  const { method, params } = step;
+  const { method, params, written } = step;
   const lines: string[] = [];
+  const joined = () => lines.map((line, index) => indent + (index === 0 ? "- " : "  ") + line).join("\n");
+  if (written) {
+    // Its variables are variables: what stands for itself is escaped already.
+    lines.push(...Object.entries(written).map(([key, value]) => `${key}: ${write(value)}`));
+    if (isRedacted(written.with) || isRedacted(written.answers)) lines.splice(1, 0, "# An argument was redacted: put its value in, such as ${env.NAME}.");
+    return joined();
+  }
   const args = isObject(params.arguments) ? params.arguments : {};
   if (method === "tools/call") lines.push(`call: ${scalar(String(params.name))}`, `with: ${flow(args)}`);
   else if (method === "resources/read") lines.push(`read: ${flow(String(params.uri))}`);
@@ -138,7 +190,8 @@ export function suiteStep(step: Step, indent = "      "): string {
     if (isRedacted(declared(step.answers))) lines.push("# A response was redacted: put its value in, such as ${env.NAME}.");
     lines.push(...about(step, "#").split("\n").filter(Boolean), `answers: ${flow(declared(step.answers))}`);
   }
-  if (step.failed) lines.push("fails: true");
+  if (step.failed && step.refused) lines.push(`rpc_error: ${flow(rpcError(step.error ?? {}) ?? true)}`);
+  else if (step.failed) lines.push(`tool_error: ${flow(step.error?.text ?? true)}`);
   else if (step.payload !== undefined && method === "tools/call") {
     if (isRedacted(step.payload)) lines.push("# What was redacted may be any text.");
     const wanted = expectation(step.payload);
@@ -147,7 +200,7 @@ export function suiteStep(step: Step, indent = "      "): string {
     if (isRedacted(step.result) || write(step.result).includes("(?s:.*)")) lines.push("# What was redacted may be any text.");
     lines.push(`result: ${flow(step.result)}`);
   }
-  return lines.map((line, index) => indent + (index === 0 ? "- " : "  ") + line).join("\n");
+  return joined();
 }
 
 /** What the server is: for one of a configuration file, what that file says of it. */
@@ -168,7 +221,7 @@ export function folderFrom(file: string, cwd: string | null): string | undefined
   return [...up, ...down].join("/") || undefined;
 }
 
-function serverYaml(connection: Connection, file: string): string {
+function serverYaml(connection: Connection, file: string, era: string | undefined): string {
   const spec = serverOf(connection);
   const named = (pairs: [string, string][], from: (name: string) => string) => `{ ${pairs.map(([name]) => `${scalar(name)}: "\${env.${from(name)}}"`).join(", ")} }`;
   const entries: string[] = [];
@@ -179,12 +232,15 @@ function serverYaml(connection: Connection, file: string): string {
   if (spec.command.length > 0 && folder) entries.push(`cwd: ${JSON.stringify(folder)}`);
   if (spec.url && spec.headers.length > 0) entries.push(`headers: ${named(spec.headers, variable)}`);
   if (entries.length === 0) return `# Describe the server here: \`mcproof init ${spec.server ?? ""}\` shows how.\nserver:\n  stdio: { command: "…" }`;
-  return `server:\n  ${spec.url ? (spec.transport === "sse" ? "sse" : "http") : "stdio"}: { ${entries.join(", ")} }`;
+  const transport = spec.url ? (spec.transport === "sse" ? "sse" : "http") : "stdio";
+  return `server:\n  ${transport}: { ${entries.join(", ")} }${era && transport !== "sse" ? `\n  era: ${era}` : ""}`;
 }
 
 /** A test as an item of the list `tests:` of a suite. */
 export function suiteTest(connection: Pick<Connection, "policy">, steps: Step[], title: string): string {
-  const answers = answersYaml(connection).map((line) => (line === "" ? "\n" : `  ${line}\n`)).join("");
+  const own = answersYaml(connection);
+  const declared = steps.find((step) => step.beside)?.beside;
+  const answers = (own.length === 0 && declared ? [`answers: ${write(declared)}`] : own).map((line) => (line === "" ? "\n" : `  ${line}\n`)).join("");
   return `- name: ${scalar(title)}\n${answers}  steps:\n${steps.map((step) => suiteStep(beside(step, connection), "    ")).join("\n")}`;
 }
 
@@ -193,7 +249,9 @@ export const USUAL_NAME = "what was tried in the inspector";
 /** The text of a suite that is to stand in this file, seen from the folder of `mcproof ui`. */
 export function suite(connection: Connection, steps: Step[], title = USUAL_NAME, file = "inspector.mcproof.yaml"): string {
   const test = suiteTest(connection, steps, title).split("\n").map((line) => (line === "" ? "" : `  ${line}`)).join("\n");
-  return `${serverYaml(connection, file)}\n\ntests:\n${test}\n`;
+  // What a whole session has asked for is of its era.
+  const era = steps.some((step) => step.written) ? connection.sessions.at(-1)?.handshake?.era : undefined;
+  return `${serverYaml(connection, file, era)}\n\ntests:\n${test}\n`;
 }
 
 /** The names of the tests in the text of a suite. */
@@ -300,8 +358,11 @@ export function pytest(connection: Connection, step: Step): string {
   const server = parts.length === 0 ? JSON.stringify(spec.server ?? "") : parts.length > 1 ? `{${parts.join(", ")}}` : spec.url ? JSON.stringify(spec.url) : python(spec.command);
   const name = JSON.stringify(String(step.params.name));
   const call = `${name}, ${python(args)}`;
+  const error = step.error ?? {};
   const body = step.failed
-    ? step.refused ? `    with pytest.raises(Refused):\n        await mcp_client.call(${call})` : `    result = await mcp_client.call(${call})\n    result.expect_error()`
+    ? step.refused
+      ? `    with pytest.raises(Refused) as refused:\n        await mcp_client.call(${call})${error.code === undefined ? "" : `\n    assert refused.value.code == ${error.code}`}${error.text === undefined ? "" : `\n    assert ${python(error.text)} in refused.value.error["message"]`}`
+      : `    result = await mcp_client.call(${call})\n    result.expect_error(${error.text === undefined ? "" : python(`/${escaped(error.text)}/`)})`
     : `    result = await mcp_client.call_tool(${call})\n${step.payload !== undefined ? `    result.expect(${python(expectation(step.payload))})` : step.result !== undefined ? `    result.expect_raw(${python(step.result)})` : "    assert not result.is_error"}`;
   return `${server.includes("os.environ[") ? "import os\n\n" : ""}import pytest
 ${step.failed && step.refused ? "from mcproof import Refused\n" : ""}
@@ -327,9 +388,10 @@ export function vitest(connection: Connection, step: Step): string {
   if (spec.url && spec.transport === "sse") parts.push('transport: "sse"');
   const server = parts.length === 0 ? JSON.stringify(spec.server ?? "") : parts.length > 1 ? `{ ${parts.join(", ")} }` : JSON.stringify(spec.url ?? spec.command);
   const call = `client.call(${JSON.stringify(String(step.params.name))}, ${indent(args, "  ")})`;
+  const refusal = rpcError(step.error ?? {});
   const rounded = write(rounding(args)) !== write(args) ? "  // JavaScript rounds the long number: pass such identifiers as texts.\n" : "";
   const body = step.failed
-    ? step.refused ? `  await expect(${call}).rejects.toBeRpcError();` : `  await expect(await ${call}).toBeToolError();`
+    ? step.refused ? `  await expect(${call}).rejects.toBeRpcError(${refusal ? indent(refusal, "  ") : ""});` : `  await expect(await ${call}).toBeToolError(${step.error?.text === undefined ? "" : `/${escaped(step.error.text)}/`});`
     : `  const result = await ${call};\n  ${step.payload !== undefined || step.result === undefined ? `await expect(result).toMatchExpectation(${indent(rounding(expectation(step.payload ?? {})), "  ")});` : `await expect(result.result).toMatchExpectation(${indent(rounding(step.result), "  ")});`}`;
   return `import { testClient } from "mcproof/vitest";
 import { expect, it } from "vitest";
@@ -379,8 +441,13 @@ export function rust(connection: Connection, step: Step): string {
   const body = answers ? `let target = Program::new(${words})${set}${folder}${listening}${set || folder || listening ? "\n        " : ""}.target(transport)?;\n    let answers = Answers { ${answers.fields.join(", ")}, ..Answers::default() };\n    Client::connect(&target, &ConnectOptions { answers, ..ConnectOptions::default() }).await` : own ? `Client::${isSse ? "sse" : "http"}(${rustText(url)}).await` : `Program::new(${words})${set}${folder}${listening}${set || folder || listening ? "\n        " : ""}.over(transport).await`;
   const name = rustText(String(step.params.name));
   const call = `client.call(${name}, json!(${rustValue(args, "    ")})).await`;
+  const error = step.error ?? {};
   const checks = step.failed
-    ? step.refused ? `    assert!(${call}?.rpc_error().is_some());` : `    ${call}?.expect_error("");`
+    ? [
+        `    let result = ${call}?;`,
+        step.refused ? `    assert!(result.rpc_error().is_some_and(|error| ${error.code === undefined ? "!error.message.is_empty()" : `error.code == ${error.code}`}));` : "    assert!(result.is_error());",
+        ...(error.text === undefined ? [] : [`    result.expect_error(${rustText(error.text)});`]),
+      ].join("\n")
     : `    let result = ${call}?;\n    ${step.payload === undefined ? (step.result === undefined ? "assert!(!result.is_error());" : `result.expect_result(json!(${rustValue(step.result, "    ")}));`) : `result.expect(json!(${rustValue(expectation(step.payload), "    ")}));`}`;
   const headers = own && spec.headers.length > 0 ? `    // The server was reached with the headers ${spec.headers.map(([name]) => name).join(", ")}, which have to be added.\n` : "";
   const lost = own ? "give the client its responses with `Client::connect` and `ConnectOptions`." : step.answers && "roots" in step.answers ? "the roots have to be added to `Answers`." : undefined;

@@ -3,7 +3,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
-import { read, write } from "./lossless";
+import { own, read, write } from "./lossless";
 import { levelIn, listensTo, withLevel } from "./modern";
 import type { Answers } from "./answers";
 import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, Raw, TestCase } from "./types";
@@ -129,7 +129,7 @@ export function takeOverview(next: Overview) {
   overview.value = next;
   if (selected.value == null || !next.connections.some((connection) => connection.id === selected.value)) {
     const open = next.connections.find((connection) => connection.status === "open") ?? next.connections[0];
-    selected.value = open?.id ?? null;
+    lookAt(open?.id ?? null);
   }
   if (awaited !== null && next.connections.some((connection) => connection.id === awaited)) selectNew(awaited);
   for (const connection of next.connections) {
@@ -276,11 +276,25 @@ export function selectNew(id: number) {
   go("overview");
 }
 
+const itemsOf = new Map<number, Partial<Record<View, string>>>();
+
+/** Makes this the server that is looked at. Each has a tool, prompt and resource of its own; a comparison is of any two. */
+export function lookAt(id: number | null) {
+  const before = selected.peek();
+  if (before === id) return;
+  batch(() => {
+    if (before !== null) itemsOf.set(before, item.peek());
+    const { compare } = item.peek();
+    item.value = { ...(id === null ? {} : itemsOf.get(id)), ...(compare === undefined ? {} : { compare }) };
+    earlier.value = null;
+    selected.value = id;
+  });
+}
+
 export function select(id: number) {
   awaited = null;
   batch(() => {
-    if (selected.value !== id) earlier.value = null;
-    selected.value = id;
+    lookAt(id);
     story.value = null;
     brush.value = null;
     if (view.value === "connect") view.value = "overview";
@@ -310,6 +324,7 @@ export interface TestDetails {
   id: number;
   ended: number;
   finished: JsonObject;
+  /** It had traffic, which made room for that of other tests. */
   dropped: boolean;
 }
 export const shownTest = signal<number | null>(null);
@@ -321,7 +336,8 @@ const ofTest = computed<Connection | null>(() => testSessions.value[testSession.
 
 export async function openTest(test: TestCase) {
   batch(() => {
-    if (shownTest.value !== test.id) {
+    // What an earlier run has found says nothing of the one that is under way.
+    if (shownTest.value !== test.id || test.ended === 0) {
       testDetails.value = null;
       testSessions.value = [];
       story.value = null;
@@ -330,8 +346,9 @@ export async function openTest(test: TestCase) {
     shownTest.value = test.id;
   });
   if (test.ended === 0) return;
-  const { finished, transcripts } = await get<{ finished: JsonObject; transcripts: { server: string; transcript: { frames: Frame[] } }[] | null }>(`tests/${test.id}`);
-  if (shownTest.value !== test.id) return;
+  const { ended, finished, transcripts, dropped } = await get<{ ended: number; finished: JsonObject; dropped: boolean; transcripts: { server: string; transcript: { frames: Frame[] } }[] | null }>(`tests/${test.id}`);
+  // What was asked for later may have come before.
+  if (shownTest.value !== test.id || ended === 0 || (testDetails.value?.id === test.id && testDetails.value.ended >= ended)) return;
   batch(() => {
     for (const one of testSessions.value) sessions.delete(one.id);
     story.value = null;
@@ -345,7 +362,7 @@ export async function openTest(test: TestCase) {
       return { id, title: server, spec, status: "recorded", diagnostic: null, sessions: [{ id, openedMs: 0, handshake: null }] };
     });
     testSession.value = 0;
-    testDetails.value = { id: test.id, ended: test.ended, finished, dropped: transcripts === null };
+    testDetails.value = { id: test.id, ended, finished, dropped };
   });
 }
 
@@ -562,7 +579,13 @@ export function setDraftText(slot: string, text: string | null) {
 }
 export const setDraft = (slot: string, value: Json) => put(drafts, slot, value);
 
+/** Whether its response has not come yet. */
+export const isUnderWay = (run: Run | undefined): boolean => run !== undefined && !run.outcome && run.refused === undefined;
+
+/** Sends what a slot has; nothing while what it sent before is under way, which one button cancels. */
 export async function run(slot: string, id: number, method: string, params: JsonObject, task?: JsonObject): Promise<Run> {
+  const before = runs.value.get(slot);
+  if (before && isUnderWay(before)) return before;
   const started: Run = { key: newKey(), startedAt: performance.now(), method, params, asTask: task !== undefined };
   put(runs, slot, started);
   let ended: Run;
@@ -679,6 +702,13 @@ export async function judge(session: number) {
 
 // ---- saved calls
 
+export interface Failed {
+  code?: number;
+  text?: string;
+  /** There is more than `text`. */
+  partly?: boolean;
+}
+
 export interface Step {
   title: string;
   /** Which server it is of; see `serverKey`. */
@@ -694,10 +724,52 @@ export interface Step {
   failed?: boolean;
   /** It failed with a JSON-RPC error, and without a result. */
   refused?: boolean;
+  /** How it failed: what of the text is the same next time, and whether that is all of it; the code of a JSON-RPC error. */
+  error?: Failed;
   /** It ran as a task. */
   task?: boolean;
   /** What the client responded to the requests of the server meanwhile. */
   answers?: Answers;
+  /** The step as `trace export --suite` writes it, where the program has: what it does comes first. */
+  written?: JsonObject;
+  /** The `answers` of a test with such steps. */
+  beside?: JsonObject;
+}
+
+/** What the program makes of a session. */
+export interface SessionSteps {
+  steps: JsonObject[];
+  answers: JsonObject | null;
+  leftOut: { [why: string]: number };
+  uncompared: string[];
+  stale: string[];
+}
+
+const ACTIONS: Record<string, string> = { call: "tools/call", read: "resources/read", prompt: "prompts/get", tools: "tools/list", prompts: "prompts/list", resources: "resources/list", templates: "resources/templates/list", complete: "completion/complete", subscribe: "resources/subscribe", unsubscribe: "resources/unsubscribe" };
+
+/** Steps of a session, as they are kept. */
+export function stepsOf({ steps, answers }: SessionSteps): Step[] {
+  return steps.map((written) => {
+    const [action, what] = Object.entries(written)[0] ?? ["raw", null];
+    const method = own(ACTIONS, action) ?? (isObject(what) && typeof what.method === "string" ? what.method : action);
+    const title = typeof what === "string" ? what : method;
+    const failed = written.tool_error !== undefined || written.rpc_error !== undefined;
+    const params: JsonObject = typeof what === "string" ? { [action === "call" || action === "prompt" ? "name" : "uri"]: what, ...(isObject(written.with) ? { arguments: written.with } : {}) } : isObject(what) ? what : {};
+    return { title, method, params, ...(failed ? { failed } : {}), written, ...(answers && Object.keys(answers).length > 0 ? { beside: answers } : {}) };
+  });
+}
+
+/** Variables that a step uses and that no step before it saves: the one that did was removed. */
+export function unsaved(steps: Step[]): string[] {
+  const saved = new Set<string>();
+  const missing = new Set<string>();
+  for (const { written } of steps) {
+    if (!written) continue;
+    const { save, ...rest } = written;
+    for (const [, name] of write(rest).matchAll(/(?<!\$)\$\{([A-Za-z_]\w*)\}/g)) if (!saved.has(name!) && !["port", "tmp", "n"].includes(name!)) missing.add(name!);
+    if (isObject(save)) for (const name of Object.keys(save)) saved.add(name);
+  }
+  return [...missing];
 }
 export const steps = signal<Step[]>(readSteps());
 function readSteps(): Step[] {

@@ -200,7 +200,7 @@ function Script({ at }: { at: Connection }) {
       <textarea class="code" rows={Math.min(16, Math.max(5, text.split("\n").length + 1))} aria-labelledby="script" spellcheck={false} data-testid="policy-script" value={text} aria-invalid={wrong !== ""}
         placeholder={"elicitation: { color: red }\nsampling: The capital of France is Paris.\nroots:\n  - file:///home/me/project"}
         onInput={(event) => setDraft(event.currentTarget.value)}
-        onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); void submit(); } }} />
+        onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); if (!event.repeat) void submit(); } }} />
       {wrong && <p class="note error" role="alert" data-testid="script-wrong"><Said text={wrong} /></p>}
       <div class="actions">
         <Button kind="primary" data-testid="script-set" disabled={draft === null || draft === set} onClick={() => void submit()}>Use this script<kbd>Ctrl ↵</kbd></Button>

@@ -33,7 +33,8 @@ export function Button({ icon, children, kind = "plain", label, ...rest }: {
   icon?: IconName; children?: ComponentChildren; kind?: "plain" | "primary" | "quiet" | "danger"; label?: string;
 } & Omit<ButtonAttributes, "icon" | "label" | "children">) {
   return (
-    <button type="button" class={`button ${kind} ${children ? "" : "bare"}`} aria-label={label} title={label} {...rest}>
+    // A key that is held clicks once: what it has begun is often ended by the same button.
+    <button type="button" class={`button ${kind} ${children ? "" : "bare"}`} aria-label={label} title={label} onKeyDown={(event) => event.repeat && event.key === "Enter" && event.preventDefault()} {...rest}>
       {icon && <Icon name={icon} size={15} />}
       {children && <span>{children}</span>}
     </button>

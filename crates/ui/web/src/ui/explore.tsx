@@ -7,14 +7,14 @@ import { completionOf } from "../lib/completion";
 import { own } from "../lib/lossless";
 import { initial, resolve } from "../lib/schema";
 import { isOver, taskChoice } from "../lib/tasks";
-import { asTask, callOf, catalog, connection, currentSession, drafts, frameVersion, go, handshake, item, loadList, received, request, run, runs, cancel, sessions, setAsTask, setDraft, subscriptionOf, toast, view, type List, type ListName, type Run } from "../lib/store";
+import { asTask, callOf, catalog, connection, currentSession, drafts, frameVersion, go, handshake, isFile, isUnderWay, item, loadList, received, request, run, runs, cancel, sessions, setAsTask, setDraft, subscriptionOf, toast, view, type List, type ListName, type Run } from "../lib/store";
 import { clock, count, visible } from "../lib/text";
 import type { Json, JsonObject, Outcome } from "../lib/types";
 import { App } from "./app";
 import { Badge, Button, Empty, Icon, Menu, Rows, Tabs } from "./basics";
 import { SchemaForm } from "./form";
 import { Markdown, Tree } from "./result";
-import { keepMenu, RunResult, stepOf, withAnswers } from "./story";
+import { keepMenu, ofTask, RunResult, stepOf, withAnswers } from "./story";
 import { TasksSide } from "./tasks";
 
 const titleOf = (one: JsonObject) => (typeof one.title === "string" && one.title !== "" ? one.title : isObject(one.annotations) && typeof one.annotations.title === "string" ? one.annotations.title : undefined);
@@ -103,7 +103,7 @@ export function Explore() {
   const slot = `${id} ${now} ${key}`;
   if (now === "tools") {
     const tool = known.tools.items.find((one) => one.name === key);
-    return tool ? <Tool key={slot} tool={tool} slot={slot} id={id} /> : isComing(known.tools) ? <p class="running" role="status"><span class="spinner" /> Loading…</p> : <Empty icon="wrench" title={`No tool ${key}`}>The server no longer lists it.</Empty>;
+    return tool ? <Tool key={slot} tool={tool} slot={slot} id={id} /> : isComing(known.tools) ? <p class="running" role="status"><span class="spinner" /> Loading…</p> : <Empty icon="wrench" title={`No tool ${visible(key)}`}>The server does not list it, or no longer.</Empty>;
   }
   if (now === "prompts") {
     const prompt = known.prompts.items.find((one) => one.name === key);
@@ -115,37 +115,48 @@ export function Explore() {
   return template ? <Template key={slot} template={template} slot={slot} id={id} /> : <Resource key={slot} resource={{ uri: key, name: key }} slot={slot} id={id} />;
 }
 
-function Send({ slot, id, text, disabled, send, method }: { slot: string; id: number; text: string; disabled?: boolean; send: () => void; method: string }) {
+/** Sends, for the button and for Ctrl-Enter alike; nothing where it cannot be sent, or runs already. */
+function sender(slot: string, valid: boolean, send: () => void): (() => void) | undefined {
+  return valid && connection.value?.status === "open" && !isUnderWay(runs.value.get(slot)) ? send : undefined;
+}
+
+function Send({ slot, id, text, send, method }: { slot: string; id: number; text: string; send: (() => void) | undefined; method: string }) {
   const last = runs.value.get(slot);
-  const waiting = last !== undefined && !last.outcome && !last.refused;
+  const waiting = last !== undefined && isUnderWay(last);
   const outcome = last?.outcome;
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
   const ended = outcome !== undefined && (outcome.task === undefined || (task !== undefined && isOver(task)));
   const open = connection.value?.status === "open";
   return (
     <div class="send">
-      {waiting ? <Button kind="danger" icon="stop" data-testid="cancel" onClick={() => void cancel(id, last.key)}>Cancel</Button> : <Button kind="primary" icon="play" data-testid="send" disabled={disabled || !open} onClick={send}>{text}<kbd>Ctrl ↵</kbd></Button>}
-      {!open && <span class="muted small">not connected</span>}
+      {waiting ? <Button kind="danger" icon="stop" data-testid="cancel" onClick={() => void cancel(id, last.key)}>Cancel</Button> : <Button kind="primary" icon="play" data-testid="send" disabled={send === undefined} onClick={send}>{text}<kbd>Ctrl ↵</kbd></Button>}
+      {!open && <NotConnected id={id} />}
       <span class="grow" />
       {ended && !waiting && <Menu icon="plus" label="Keep this call" text="Keep" testid="keep" items={keepMenu(stepOfRun(method, last!))} />}
     </div>
   );
 }
 
+/** Why nothing can be sent, and the way out of it. */
+function NotConnected({ id }: { id: number }) {
+  const status = connection.value?.status;
+  const connect = () => void post(`connections/${id}/open`).catch((error: Error) => toast(error.message, "error"));
+  return <span class="muted small">{status === "recorded" ? "recorded" : status === "opening" ? "connecting" : "not connected"}{!isFile && status !== "recorded" && status !== "opening" && <> <button type="button" class="link small" data-testid="connect-here" onClick={connect}>connect</button></>}</span>;
+}
+
 /** What was called, with what came of it, also where that came later. */
 function stepOfRun(method: string, { params, outcome: known, asTask }: Run) {
   const outcome = known && received(known);
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
-  const result = task ? task.result : outcome?.result;
-  const failed = (task ? task.error !== undefined || task.status === "cancelled" : outcome?.error !== undefined) || result?.isError === true;
-  const step = { ...stepOf(method, params, result, failed), ...(asTask ? { task: true } : {}) };
+  const step = { ...stepOf(method, params, task ? ofTask(task) : { result: outcome?.result, error: outcome?.error }), ...(asTask ? { task: true } : {}) };
   return outcome ? withAnswers(step, callOf(outcome), outcome.task) : step;
 }
 
-const onEnter = (send: () => void) => (event: KeyboardEvent) => {
+const onEnter = (send: (() => void) | undefined) => (event: KeyboardEvent) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    send();
+    // A key that is held is pressed once.
+    if (!event.repeat) send?.();
   }
 };
 
@@ -158,9 +169,7 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
   const app = appUri(tool);
   const choice = taskChoice(tool, handshake.value);
   const wantsTask = choice === "always" || (choice !== "never" && asTask.value.get(slot) === true);
-  const send = () => {
-    if (valid) void run(slot, id, "tools/call", { name, arguments: value }, wantsTask ? {} : undefined);
-  };
+  const send = sender(slot, valid, () => void run(slot, id, "tools/call", { name, arguments: value }, wantsTask ? {} : undefined));
   return (
     <article class="detail" data-testid="tool" onKeyDown={onEnter(send)}>
       <header class="detail-head">
@@ -175,7 +184,7 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
             <p class="as-task"><label class="inline"><input type="checkbox" data-testid="as-task" checked={wantsTask} disabled={choice === "always"} aria-describedby="as-task-about" onChange={(event) => setAsTask(slot, event.currentTarget.checked)} />Run as a task</label>
               <span class="small muted" id="as-task-about">{choice === "always" ? "The server runs this tool as a task only." : choice === "server" ? "The server decides whether the call becomes one." : "The response comes at once, the result later."}</span></p>
           )}
-          <Send slot={slot} id={id} text="Call" disabled={!valid} send={send} method="tools/call" />
+          <Send slot={slot} id={id} text="Call" send={send} method="tools/call" />
           {app !== undefined && runs.value.has(slot) && <App id={id} uri={app} tool={tool} slot={slot} />}
           <RunResult slot={slot} outputSchema={isObject(tool.outputSchema) ? tool.outputSchema : undefined} />
         </>
@@ -205,14 +214,12 @@ function Prompt({ prompt, slot, id }: { prompt: JsonObject; slot: string; id: nu
   const suggest = useMemo(() => completion(id, { type: "ref/prompt", name }, slot), [id, name, slot, handshake.value]);
   const value = drafts.value.get(slot) ?? {};
   const [valid, setValid] = useState(true);
-  const send = () => {
-    if (valid) void run(slot, id, "prompts/get", { name, arguments: value });
-  };
+  const send = sender(slot, valid, () => void run(slot, id, "prompts/get", { name, arguments: value }));
   return (
     <article class="detail" data-testid="prompt" onKeyDown={onEnter(send)}>
       <header class="detail-head"><div class="detail-title"><h1>{visible(name)}</h1>{titleOf(prompt) && <span class="muted">{visible(titleOf(prompt)!)}</span>}</div><About text={prompt.description} /></header>
       <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} suggest={suggest} testid="arguments" slot={slot} />
-      <Send slot={slot} id={id} text="Get prompt" disabled={!valid} send={send} method="prompts/get" />
+      <Send slot={slot} id={id} text="Get prompt" send={send} method="prompts/get" />
       <RunResult slot={slot} />
     </article>
   );
@@ -225,7 +232,7 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
   const declared = handshake.value?.capabilities.resources;
   const canSubscribe = isObject(declared) && declared.subscribe === true && connection.value?.status === "open";
   const modern = handshake.value?.era === "modern";
-  const send = () => void run(slot, id, "resources/read", { uri });
+  const send = sender(slot, true, () => void run(slot, id, "resources/read", { uri }));
   frameVersion.value;
   const { subscribed, updates } = subscriptionOf(currentSession.value, uri, currentSession.value?.id === connection.value?.sessions.at(-1)?.id ? connection.value?.subscriptions : []);
   const subscribe = async (open: boolean) => {
@@ -278,7 +285,7 @@ function Template({ template, slot, id }: { template: JsonObject; slot: string; 
   const suggest = useMemo(() => completion(id, { type: "ref/resource", uri }, slot), [id, uri, slot, handshake.value]);
   const value = drafts.value.get(slot) ?? {};
   const filled = expand(uri, isObject(value) ? value : {});
-  const send = () => void run(slot, id, "resources/read", { uri: filled });
+  const send = sender(slot, true, () => void run(slot, id, "resources/read", { uri: filled }));
   return (
     <article class="detail" data-testid="template" onKeyDown={onEnter(send)}>
       <header class="detail-head"><div class="detail-title"><h1>{visible(nameOf(template) || uri)}</h1><Badge>template</Badge></div><p><code class="uri">{visible(uri)}</code></p><About text={template.description} /></header>

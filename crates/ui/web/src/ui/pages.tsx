@@ -5,7 +5,7 @@ import { isObject } from "../lib/calls";
 import { read, write } from "../lib/lossless";
 import { lines, pairs, removed } from "../lib/settings";
 import { freeName, isRedacted, serverOf, suite, suiteTest, testNames, USUAL_NAME, word } from "../lib/snippets";
-import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, logLevel, overview, request, selectNew, selected, sessions, setRequestedLevel, startJob, steps, stepsHere, toast, trafficOpen, pane, story, brush } from "../lib/store";
+import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, logLevel, overview, request, selectNew, selected, sessions, setRequestedLevel, startJob, steps, stepsHere, stepsOf, type SessionSteps, type Step, unsaved, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
 import type { Connection, Diagnostic, Finding, Frame, JsonObject, Spec } from "../lib/types";
 import { Authorization, waitsForUser } from "./authorization";
@@ -344,27 +344,53 @@ function FindingCard({ rule, finding, report }: { rule: Report["report"]["rules"
   );
 }
 
+/** The first of many lines, and how many more there are. */
+const some = (lines: string[]) => (lines.length > 20 ? [...lines.slice(0, 20), `${lines.length - 20} more`] : lines);
+
 export function Saved() {
   const at = connection.value;
   const all = stepsHere.value;
   const others = steps.value.filter((step) => !all.includes(step));
   const data = currentSession.value;
-  const takeAll = () => {
-    const calls = data?.tracker.calls.filter((call) => !call.app && call.kind === "request" && call.direction === "to-server" && ["tools/call", "resources/read", "prompts/get"].includes(call.method) && call.end !== undefined) ?? [];
-    steps.value = [...steps.value, ...calls.map((call) => (at ? ofServer(at, stepOfCall(call)) : stepOfCall(call)))];
-    toast(`${count(calls.length, "call")} added`);
+  const [told, setTold] = useState<string[]>([]);
+  const add = (all: Step[]) => {
+    steps.value = [...steps.value, ...all.map((step) => (at ? ofServer(at, step) : step))];
+    toast(`${count(all.length, "step")} added`);
   };
+  const takeAll = async () => {
+    if (!data) return;
+    if (isFile || data.id < 0) {
+      // Without the program, each call stands for itself.
+      const calls = data.tracker.calls.filter((call) => !call.app && call.kind === "request" && call.direction === "to-server" && ["tools/call", "resources/read", "prompts/get"].includes(call.method) && call.response !== undefined);
+      setTold(["Values that the server makes anew each time stay as they are here: `mcproof trace export --suite` saves and matches them."]);
+      return add(calls.map(stepOfCall));
+    }
+    try {
+      const found = await get<SessionSteps>(`sessions/${data.id}/steps`);
+      add(stepsOf(found));
+      setTold([
+        ...Object.entries(found.leftOut).map(([why, number]) => `Left out ${count(number, "request")}: ${why}`),
+        ...some(found.stale).map((step) => `Sent as recorded, although an earlier response brought it: ${step}`),
+        ...some(found.uncompared).map((step) => `Compared in part: ${step}`),
+      ]);
+    } catch (error) {
+      toast((error as Error).message, "error");
+    }
+  };
+  const missing = unsaved(all);
   const forget = () => (steps.value = others);
   const text = at && all.length > 0 ? suite(at, all) : "";
   return (
     <article class="detail" data-testid="saved">
       <header class="detail-head"><div class="detail-title"><h1>Tests</h1><Badge>{count(all.length, "step")}</Badge></div><p class="muted">Calls that were kept, as steps of a suite that <code>mcproof test</code> runs. Values of variables and headers stay out of it.</p>
-        <div class="actions"><Button icon="plus" disabled={!data} onClick={takeAll}>Add all calls of this session</Button>{all.length > 0 && <><Button icon="download" onClick={() => download("session.mcproof.yaml", text, "text/yaml")}>Download suite</Button><Button kind="quiet" icon="trash" onClick={forget}>Remove all</Button></>}</div></header>
+        <div class="actions"><Button icon="plus" data-testid="take-all" disabled={!data} onClick={() => void takeAll()}>Add all calls of this session</Button>{all.length > 0 && <><Button icon="download" onClick={() => download("session.mcproof.yaml", text, "text/yaml")}>Download suite</Button><Button kind="quiet" icon="trash" onClick={forget}>Remove all</Button></>}</div></header>
       {others.length > 0 && <p class="note" data-testid="other-steps">{count(others.length, "step")} of other servers {others.length === 1 ? "is" : "are"} kept as well: {[...new Set(others.map((step) => step.serverTitle ?? "unknown"))].map(visible).join(", ")}. A suite has the steps of one server. <button type="button" class="link" onClick={() => (steps.value = steps.value.filter((step) => !others.includes(step)))}>Remove those</button></p>}
+      {told.length > 0 && <div class="note" data-testid="taken"><ul>{told.map((line) => <li key={line}><Said text={line} /></li>)}</ul><button type="button" class="link small" onClick={() => setTold([])}>Close</button></div>}
+      {missing.length > 0 && <p class="note error" role="alert" data-testid="unsaved">A step that was removed saved {missing.map((name, index) => <>{index > 0 && ", "}<code key={name}>{visible(name)}</code></>)}, which other steps use. Remove those as well, or add all calls again.</p>}
       {all.length === 0 ? <Empty icon="flask" title="No steps yet">Call a tool, then choose Keep.</Empty> : (
         <>
           {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(write(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = steps.value.filter((one) => one !== step))} /></div>)}
-          {all.some((step) => isRedacted(step.params) || isRedacted(step.payload) || isRedacted(step.result)) && <p class="note" data-testid="redacted">Something in these steps was redacted. A result may have any text there; an argument has to be put in by hand.</p>}
+          {all.some((step) => isRedacted(step.params) || isRedacted(step.payload) || isRedacted(step.result) || isRedacted(step.written)) && <p class="note" data-testid="redacted">Something in these steps was redacted. A result may have any text there; an argument has to be put in by hand.</p>}
           {at && !isFile && <SaveAs whole={(name, file) => suite(at, all, name, file)} test={(name) => suiteTest(at, all, name)} done={forget} />}
           {at && <section class="block"><div class="block-bar"><span class="block-kind">suite</span><span class="grow" /><CopyButton text={() => text} label="Copy suite" /></div><Plain text={text} /></section>}
         </>

@@ -1,6 +1,7 @@
 import { Component, type ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { addressOf, post } from "../lib/api";
+import { askedDuring } from "../lib/answers";
 import { isObject, type Call } from "../lib/calls";
 import { sidesText } from "../lib/compare";
 import { initial, resolve } from "../lib/schema";
@@ -40,7 +41,7 @@ export function App() {
         <>
           {tests ? <div class="side tests-side" role={whole("side") ?? "navigation"} aria-label="Tests"><TestsSide /></div> : <div class="side" role={whole("side") ?? "navigation"} aria-label="What the server offers">{whole("side") && <h1 class="visually-hidden">{view.value}</h1>}<Nav /><SideList /></div>}
           <main class="main" id="main" tabIndex={-1}><Guard at={`${view.value} ${item.value[view.value] ?? ""} ${story.value?.key ?? ""} ${selected.value}`}><Main /></Guard></main>
-          {trafficOpen.value && <div class="traffic-pane" role={whole("traffic") ?? "complementary"} aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></div>}
+          {trafficOpen.value && <div class="traffic-pane" role={whole("traffic") ?? "complementary"} aria-label="Traffic"><Grip /><TrafficHeader onClose={hideTraffic} /><Traffic /></div>}
           <PaneSwitch />
         </>
       )}
@@ -102,7 +103,7 @@ function TopBar() {
       </div>
       <span class="grow" />
       <button type="button" class="search-button" onClick={() => (paletteOpen.value = true)} aria-keyshortcuts="Control+K" title="Search everything" data-testid="search"><Icon name="search" size={14} /><span>Search</span><kbd>Ctrl K</kbd></button>
-      {!trafficOpen.value && <Button kind="quiet" icon="panel" label="Show traffic" data-testid="show-traffic" onClick={() => (trafficOpen.value = true)} />}
+      {!trafficOpen.value && <Button kind="quiet" icon="panel" label="Show traffic" data-testid="show-traffic" onClick={showTraffic} />}
       <Button kind="quiet" icon={icons[theme.value]} label={`Theme: ${theme.value}`} data-testid="theme" onClick={() => (theme.value = themes[theme.value])} />
     </header>
   );
@@ -144,11 +145,22 @@ function Nav() {
   );
 }
 
+/** In a narrow window it fills the page. */
+function showTraffic() {
+  trafficOpen.value = true;
+  pane.value = "traffic";
+}
+
+function hideTraffic() {
+  trafficOpen.value = false;
+  if (pane.value === "traffic") pane.value = "main";
+}
+
 function PaneSwitch() {
   return (
     <nav class="pane-switch" aria-label="Part of the page">
       {([["side", "Explore", "boxes"], ["main", "Detail", "file"], ["traffic", "Traffic", "activity"]] as const).map(([name, text, icon]) => (
-        <button type="button" key={name} aria-pressed={pane.value === name} data-testid={`pane-${name}`} onClick={() => { pane.value = name; if (name === "traffic") trafficOpen.value = true; }}><Icon name={icon} /><span>{text}</span></button>
+        <button type="button" key={name} aria-pressed={pane.value === name} data-testid={`pane-${name}`} onClick={() => { if (name === "traffic") showTraffic(); else pane.value = name; }}><Icon name={icon} /><span>{text}</span></button>
       ))}
     </nav>
   );
@@ -169,9 +181,15 @@ function Grip() {
 function Tray({ asks }: { asks: Ask[] }) {
   const [at, setAt] = useState(0);
   const ask = asks[Math.min(at, asks.length - 1)]!;
+  // Who asks is said before anything that the server chooses: a user answers one server otherwise than another.
+  const owner = overview.value!.connections.find((one) => one.id === ask.connection);
+  frameVersion.value;
+  const data = sessions.get(ask.session);
+  const during = data && askedDuring(data.tracker.calls, ask, data.tracker.tasks.all.values());
   return (
     <section class="tray" aria-label="Questions of servers" data-testid="tray">
-      <header><Icon name="bell" size={15} /><strong>{asks.length === 1 ? "The server asks" : `${asks.length} questions wait`}</strong><span class="grow" /><Button kind="quiet" icon="wrench" label="Answer by a policy" data-testid="to-policies" onClick={() => { select(ask.connection); go("answers"); }} />{asks.length > 1 && <><Button kind="quiet" label="Previous question" icon="out" onClick={() => setAt((at + asks.length - 1) % asks.length)} /><span class="small muted">{Math.min(at, asks.length - 1) + 1} of {asks.length}</span><Button kind="quiet" label="Next question" icon="in" onClick={() => setAt((at + 1) % asks.length)} /></>}</header>
+      <header><Icon name="bell" size={15} /><strong class="clip" data-testid="asks">{owner ? visible(tabName(owner)) : "A server"} asks</strong><span class="grow" /><Button kind="quiet" icon="wrench" label="Answer by a policy" data-testid="to-policies" onClick={() => { select(ask.connection); go("answers"); }} />{asks.length > 1 && <><Button kind="quiet" label="Previous question" icon="out" onClick={() => setAt((at + asks.length - 1) % asks.length)} /><span class="small muted">{Math.min(at, asks.length - 1) + 1} of {asks.length} that wait</span><Button kind="quiet" label="Next question" icon="in" onClick={() => setAt((at + 1) % asks.length)} /></>}</header>
+      {(during || (owner && tabName(owner) !== owner.title)) && <p class="small muted tray-asker" data-testid="asker">{owner && tabName(owner) !== owner.title && <code>{visible(owner.title)}</code>}{during && <> during <button type="button" class="link" onClick={() => { select(ask.connection); tell(during); }}>{visible(`${during.method} ${during.target ?? ""}`)}</button></>}</p>}
       {ask.method === "elicitation/create" ? <Elicitation key={ask.id} ask={ask} /> : <Sampling key={ask.id} ask={ask} />}
     </section>
   );
@@ -293,7 +311,8 @@ function Palette() {
       contracts("Compare the contract with a lock or a trace", "file", { old: { file: "mcproof.lock" }, new: { connection: id } });
     }
     if (!isFile && !overview.value?.tests) found.push({ text: "Copy a link to this page, with the token", about: "command", icon: "copy", run: () => void copy(addressOf(location.hash.slice(1))).then((done) => toast(done ? "Copied. Whoever has it can use this page until mcproof ends" : "The browser does not allow copying")) });
-    found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });
+    if (isNarrow.value) found.push({ text: "Show traffic", about: "command", icon: "panel", run: showTraffic });
+    else found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value ? hideTraffic() : showTraffic()) });
     for (const one of ["light", "dark", "auto"] as const) found.push({ text: `Theme: ${one}`, about: "command", icon: one === "light" ? "sun" : one === "dark" ? "moon" : "auto", run: () => (theme.value = one) });
     return found;
   }, [catalog.value, overview.value]);

@@ -1,9 +1,9 @@
 // A call's whole story on one page: messages, raw bytes, headers, times, stderr of that moment, findings.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { answersOf } from "../lib/answers";
-import { isFailure, isObject, targetOf, type Call } from "../lib/calls";
+import { firstText, isFailure, isObject, targetOf, type Call } from "../lib/calls";
 import { own, read, repeated, write } from "../lib/lossless";
-import { canCurl, cli, curl, isRedacted, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
+import { canCurl, cli, curl, failedWith, isRedacted, payloadOf, pytest, resultExpectation, rust, saysMore, suite, vitest } from "../lib/snippets";
 import {
   brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, received, request, run, runs, select, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
@@ -40,19 +40,35 @@ export function paramsOf(call: Call): JsonObject {
   return params;
 }
 
-export function stepOf(method: string, params: JsonObject, result: JsonObject | undefined, failed: boolean): Step {
+/** What came of a request, in a form in which it can be kept. */
+export interface Came {
+  result?: JsonObject;
+  /** A JSON-RPC error. */
+  error?: { code?: number; message?: string };
+  /** It has ended, and not well. */
+  failed?: boolean;
+}
+
+export function stepOf(method: string, params: JsonObject, { result, error, failed = error !== undefined || result?.isError === true }: Came): Step {
   const title = String(params.name ?? params.uri ?? method);
-  const payload = result && !failed && method === "tools/call" ? payloadOf(result) : undefined;
-  return { title, method, params, failed, ...(failed && !result ? { refused: true } : {}), ...(payload !== undefined ? { payload } : result && !failed ? { result: resultExpectation(method, result) } : {}) };
+  if (failed) return { title, method, params, failed, ...(result ? {} : { refused: true }), error: failedWith(result ? firstText(result) : error?.message, title, result ? undefined : error?.code) };
+  // An image beside a text is a part of the result as well.
+  const payload = result && method === "tools/call" && !saysMore(result) ? payloadOf(result) : undefined;
+  return { title, method, params, ...(payload !== undefined ? { payload } : result ? { result: resultExpectation(method, result) } : {}) };
 }
 
 export function stepOfCall(call: Call): Step {
   const message = parsed(call.response);
-  const result = isObject(message) && isObject(message.result) ? message.result : undefined;
+  const { result, error } = isObject(message) ? message : {};
   const task = taskOf(call);
-  if (!task) return withAnswers(stepOf(call.method, paramsOf(call), result, call.status === "tool-error" || call.status === "rpc-error"), call);
+  if (!task) return withAnswers(stepOf(call.method, paramsOf(call), { ...(isObject(result) ? { result } : {}), ...(isObject(error) ? { error: { code: call.code, message: typeof error.message === "string" ? error.message : undefined } } : {}) }), call);
   const { task: _, ...params } = paramsOf(call);
-  return withAnswers({ ...stepOf(call.method, params, task.result, task.error !== undefined || task.status === "cancelled" || task.result?.isError === true), task: true }, call, task.id);
+  return withAnswers({ ...stepOf(call.method, params, ofTask(task)), task: true }, call, task.id);
+}
+
+/** What came of a task. */
+export function ofTask({ result, error, status }: Task): Came {
+  return { result, error, failed: error !== undefined || status === "cancelled" || result?.isError === true };
 }
 
 /** With what the user, or a policy, responded to the server meanwhile. */

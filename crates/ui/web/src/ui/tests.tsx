@@ -86,7 +86,7 @@ export function TestPage() {
   const tests = overview.value!.tests!;
   const one = tests.cases.find((one) => one.id === shownTest.value);
   useEffect(() => {
-    if (one && one.ended > 0 && testDetails.value?.ended !== one.ended) void openTest(one);
+    if (one && (testDetails.value?.id === one.id ? testDetails.value.ended : 0) !== one.ended) void openTest(one);
   }, [one?.ended]);
   if (!one) return <Empty icon="flask" title="Choose a test">Its steps and messages appear here. A test that fails says why, with the line of the suite.</Empty>;
   const details = testDetails.value?.id === one.id ? testDetails.value : null;
@@ -120,7 +120,7 @@ function Outcome({ details }: { details: TestDetails }) {
       })}
       {typeof finished.reason === "string" && <p class="note">{visible(finished.reason)}</p>}
       <ol class="doctor-steps">{list(finished.steps).map((step, index) => <Step key={index} step={step} />)}</ol>
-      {details.dropped && <p class="muted small">The traffic of this test is no longer kept: run it again.</p>}
+      {details.dropped && <p class="muted small" data-testid="traffic-dropped">The traffic of this test made room for that of others: run it again.</p>}
     </>
   );
 }

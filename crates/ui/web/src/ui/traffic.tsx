@@ -53,7 +53,7 @@ export function Traffic() {
       {session && <Timeline session={session} calls={calls} version={version} />}
       <div class="traffic-count small muted"><span aria-live="polite">{count(calls.length, "call")}{(filter || span) && session ? ` of ${session.tracker.calls.length}` : ""}</span>{dropped > 0 && <span>{count(dropped, "earlier frame")} not kept</span>}<span class="grow" />{span && <button type="button" class="link small" onClick={() => (brush.value = null)}>clear time range</button>}{compared.value && <button type="button" class="link small" onClick={() => (compared.value = null)}>end comparison</button>}</div>
       {!session || session.tracker.calls.length === 0 ? <Empty icon="activity" title="No traffic yet">Requests, notifications and HTTP exchanges appear here as they happen.</Empty> : (
-        <Rows items={calls} height={28} label="Calls" testid="calls" current={current} follow={!filter} onMove={(index) => tell(calls[index]!)} row={(call) => <CallRow call={call} />} />
+        <Rows items={calls} height={28} label="Calls" testid="calls" current={current} follow={!filter && connection.value?.status !== "recorded"} onMove={(index) => tell(calls[index]!)} row={(call) => <CallRow call={call} />} />
       )}
     </div>
   );
@@ -93,7 +93,7 @@ function CallRow({ call }: { call: Call }) {
       <span class="call-time">{clock(call.start)}</span>
       <span class={`call-way ${call.direction}`}><Icon name={call.direction === "to-server" ? "out" : "in"} size={13} /></span>
       <span class="call-name">{call.app && <span class="call-target muted">app</span>}{call.policies && <span class="call-target muted" data-testid="policy-mark">policy</span>}<span class={`call-method ${look}`}>{visible(call.method)}</span>{call.target && <span class={failed ? "bad" : "muted"}>{visible(call.target)}</span>}</span>
-      <span class="call-status">{call.fellBack ? "legacy" : call.kind === "notification" && !failed ? "" : call.code ?? call.http?.status?.toString().replace(/^2\d\d$/, "") ?? ""}</span>
+      <span class="call-status">{call.fellBack ? "legacy" : call.status === "canceled" ? "canceled" : call.kind === "notification" && !failed ? "" : call.code ?? call.http?.status?.toString().replace(/^2\d\d$/, "") ?? ""}</span>
       <span class="call-duration">{call.kind === "notification" ? "" : call.status === "pending" ? "…" : call.end !== undefined ? duration(call.end - call.start) : ""}</span>
     </div>
   );
@@ -345,5 +345,5 @@ export function shareMenu(session: number) {
 
 export function TrafficHeader({ onClose }: { onClose: () => void }) {
   const session = shownSession.value?.id;
-  return <div class="pane-head">{isNarrow.value ? <h1>Traffic</h1> : <h2>Traffic</h2>}<span class="grow" />{session !== undefined && !isFile && session >= 0 && <Menu icon="download" label="Share this session" testid="share" items={shareMenu(session)} />}<Button kind="quiet" icon="panel" label="Hide traffic" onClick={onClose} /></div>;
+  return <div class="pane-head">{isNarrow.value ? <h1>Traffic</h1> : <h2>Traffic</h2>}<span class="grow" />{session !== undefined && !isFile && session >= 0 && <Menu icon="download" label="Share this session" testid="share" items={shareMenu(session)} />}{!isNarrow.value && <Button kind="quiet" icon="panel" label="Hide traffic" onClick={onClose} />}</div>;
 }
