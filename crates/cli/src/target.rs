@@ -30,6 +30,7 @@ use mcproof_protocol::{EraChoice, Transport, TransportChoice};
 use mcproof_record::Diagnostic;
 use mcproof_suite::restriction::Restriction;
 use serde_json::{Map, Value};
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;

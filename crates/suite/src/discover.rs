@@ -127,7 +127,7 @@ fn near(path: &Path) -> Option<PathBuf> {
     let typed = path.file_name()?.to_str()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?.filter_map(Result::ok);
-    let takes = |entry: &std::fs::DirEntry| is_suite(&entry.path()) || entry.path().is_dir();
+    let takes = |entry: &DirEntry| is_suite(&entry.path()) || entry.path().is_dir();
     let mut names: Vec<String> = entries.filter(takes).filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     let begun = names.iter().find(|name| name.strip_prefix(typed).is_some_and(|rest| rest.starts_with('.') && is_suite(Path::new(name))));
