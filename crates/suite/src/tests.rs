@@ -219,7 +219,7 @@ fn a_command_in_place_of_the_suites_keeps_variables_and_folder() {
     check(Kept::Variables, http, Ok((&[("A", "b"), ("SET", "anew")][..], None)));
     check(Kept::Variables, "server: {stdio: x}", Ok((&env[2..], None)));
     check(Kept::Variables, "server: {http: 'http://h'}", Ok((&env[2..], None)));
-    check(Kept::Variables, "server: {stdio: {command: x, env: {A: '${env.NOPE}'}}}", Err("unknown-variable"));
+    check(Kept::Variables, "server: {stdio: {command: x, env: {A: '${env.NOPE}'}}}", Err("missing-environment-variable"));
     check(Kept::Variables, "server: {stdio: {command: x, env: a}}", Err("wrong-type"));
 }
 

@@ -38,7 +38,10 @@ pub(crate) struct LineChannel {
     outgoing: Mutex<Option<mpsc::UnboundedSender<Outgoing>>>,
     /// Goes before the queue, where there is one.
     shortcut: Option<Arc<DirectChannel>>,
-    writer: JoinHandle<()>,
+    /// Whether it has recorded that it closed the server's stdin.
+    writer: JoinHandle<bool>,
+    /// Whether the output is the stdin of a process.
+    is_stdin: bool,
     reader: JoinHandle<()>,
     /// Between the channel and the peer, where faults are requested.
     relay: Option<DisturbedLines>,
@@ -92,9 +95,10 @@ impl LineChannel {
         // Bounded by the requests in flight, ours and the server's: a caller waits for its response, or gives up, before it sends
         // the next, and the server's have their own bound.
         let (outgoing, queue) = mpsc::unbounded_channel();
-        let writer = tokio::spawn(write_lines(output, queue, tap.clone()));
+        let is_stdin = matches!(ending, Ending::Process(_));
+        let writer = tokio::spawn(write_lines(output, queue, tap.clone(), is_stdin));
         let reader = tokio::spawn(read_lines(input, ending, limits, tap.clone(), inbox));
-        Self { outgoing: Mutex::new(Some(outgoing)), shortcut: None, writer, reader, relay: None, tap: tap.clone() }
+        Self { outgoing: Mutex::new(Some(outgoing)), shortcut: None, writer, is_stdin, reader, relay: None, tap: tap.clone() }
     }
 
     /// Queues the message. Whole messages are written by one task, so that a caller that gives up cannot tear one.
@@ -143,9 +147,11 @@ impl LineChannel {
     /// closed by ending the task.
     pub(crate) async fn close_output(&mut self, patience: Duration) {
         self.finish_output();
-        if timeout(patience, &mut self.writer).await.is_err() {
-            self.writer.abort();
+        let is_recorded = matches!(timeout(patience, &mut self.writer).await, Ok(Ok(true)));
+        if self.is_stdin && !is_recorded {
+            record_closed_stdin(&self.tap);
         }
+        self.writer.abort();
     }
 
     /// Waits shortly for the end of the peer's side.
@@ -164,7 +170,19 @@ impl Drop for LineChannel {
 /// How long the end of a stream and the end of its process may lie apart.
 const LINGER: Duration = Duration::from_millis(500);
 
-async fn write_lines(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Outgoing>, tap: Tap) {
+/// Recorded before the pipe is closed: a server that ends at once has ended because of it.
+pub(super) fn record_closed_stdin(tap: &Tap) {
+    tap.record(Direction::Local, FrameBody::Closed { pipe: "stdin".into() });
+}
+
+/// Returns whether it has recorded that it closed the server's stdin, which it does once everything is written.
+async fn write_lines(
+    mut output: impl AsyncWrite + Unpin,
+    mut queue: mpsc::UnboundedReceiver<Outgoing>,
+    tap: Tap,
+    is_stdin: bool,
+) -> bool {
+    let mut is_whole = true;
     while let Some(Outgoing { mut bytes, mut cut, purpose }) = queue.recv().await {
         let mut purposes = vec![purpose];
         // What has queued up meanwhile goes out in one write.
@@ -187,11 +205,17 @@ async fn write_lines(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Unbou
         };
         if let Err(error) = written.await {
             tap.note(format!("writing to the server failed: {error}"));
+            is_whole = false;
             break;
         }
     }
+    let is_recorded = is_stdin && is_whole;
+    if is_recorded {
+        record_closed_stdin(&tap);
+    }
     // Half of a split stream does not close it by being dropped.
     let _ = output.shutdown().await;
+    is_recorded
 }
 
 async fn read_lines(input: impl AsyncRead + Unpin, ending: Ending, limits: Limits, tap: Tap, inbox: Arc<dyn Inbox>) {

@@ -1,6 +1,7 @@
 //! A server's process: started in a group of its own, its output copied to the tap, its whole group ended on every way
 //! out. Knows nothing of messages.
 
+use super::line_channel::record_closed_stdin;
 use super::lines::{Line, LineReader};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody};
@@ -266,8 +267,10 @@ impl Process {
         let mut family = self.take_family();
         family.extend(descendants(self.group()));
         let mut exit = self.exit.clone();
+        if matches!(usage, StdinUse::Held) {
+            record_closed_stdin(&self.tap);
+        }
         close_stdin.await;
-        self.note_closed_stdin();
         let mut gone = match usage {
             StdinUse::Protocol => {
                 let gone = timeout(patience.end_of_input, exited(&mut exit)).await.is_ok();
@@ -299,10 +302,6 @@ impl Process {
         report.left_behind.dedup();
         self.settle().await;
         report
-    }
-
-    pub(crate) fn note_closed_stdin(&self) {
-        self.tap.record(Direction::Local, FrameBody::Closed { pipe: "stdin".into() });
     }
 
     /// To the server's whole group, as a terminal or a supervisor does it.

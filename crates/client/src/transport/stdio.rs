@@ -45,7 +45,6 @@ impl StdioConnection {
 
     /// Asks the server to end, and goes on reading what it says.
     pub(crate) fn close_stdin(&self) {
-        self.process.note_closed_stdin();
         self.channel.finish_output();
     }
 
