@@ -232,6 +232,8 @@ struct Known {
     /// Methods of requests without a response.
     silent: BTreeSet<String>,
     slowest: Duration,
+    /// How long a call took that got a response.
+    slowest_call: Duration,
     /// It lists so many tools that another request serves as well wherever any will do.
     lists_many: bool,
 }
@@ -269,6 +271,16 @@ impl Waits {
     pub(super) fn answered(&self, took: Duration) {
         let mut known = lock(&self.known);
         known.slowest = known.slowest.max(took);
+    }
+
+    /// A call among others, which may have waited for its turn.
+    pub(super) fn called(&self, took: Duration) {
+        let mut known = lock(&self.known);
+        known.slowest_call = known.slowest_call.max(took);
+    }
+
+    pub(super) fn slowest_call(&self) -> Duration {
+        lock(&self.known).slowest_call
     }
 
     pub(super) fn was_silent(&self, method: &str, after: Duration) {

@@ -6,6 +6,7 @@ use super::answers::{
     Meaning, Pairing, ServerMessage, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown,
 };
 use super::jsonrpc::RESPONSES;
+use super::lost_requests;
 use super::modern::supports_legacy;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use mcproof_analysis::diagnosis::{missing_piece, remedy_for_body};
@@ -646,6 +647,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     // Where the same fails without them, the headers are not to blame.
     violations.extend(unusual.into_iter().filter(|(method, _)| !plain.contains(method)).map(|(_, violation)| violation));
     violations.extend(hung_up(conversation, &pairing, is_valid));
+    violations.extend(lost_requests::violations(conversation));
     let is_judged = |index: usize| is_valid(index) && !may_be_silent(index);
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
     // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.

@@ -4,7 +4,7 @@
 use super::answers::death;
 use super::judging;
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
-use super::{ConversationView, Strictness, broken_tools, prompts, unanswered};
+use super::{ConversationView, Strictness, broken_tools, lost_requests, prompts, unanswered};
 use crate::sdk;
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::diagnosis::remedy_for_silence;
@@ -50,6 +50,7 @@ pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conv
         let (gaps, mut in_part) = (gaps(&conversations, &results), floods(&conversations));
         in_part.extend(broken_tools::in_part(&conversations));
         in_part.extend(prompts::in_part(&conversations));
+        in_part.extend(lost_requests::in_part(&conversations));
         (results, gaps, in_part)
     };
     sdk::explain(&mut results, &recorded, strictness);
@@ -94,6 +95,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_answered_once(conversations));
         gaps.extend(unusual_calls_without_response(conversations));
         gaps.extend(calls_lost_by_cancellations(conversations));
+        gaps.extend(lost_requests::gap(conversations));
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(broken_tools::gap(conversations));
         gaps.extend(unexplained_end(conversations, results));
