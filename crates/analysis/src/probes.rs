@@ -82,10 +82,14 @@ pub const AFTER_ABORT_IN_SESSION: &str = "after-abort-in-session";
 pub const UNKNOWN_STREAM: &str = "unknown-stream";
 /// A call with the input that the result before required, as a user who declines gives it.
 pub const CALL_WITH_INPUT: &str = "call-with-input";
+/// The same as a user who closes each form gives it.
+pub const CALL_WITH_CANCEL: &str = "call-with-canceled-input";
 /// How often a call that requires input gets it.
 pub const INPUT_ROUNDS: usize = 4;
 /// A call of a host that can be asked, for what its user and its model say.
 pub const CALL_AS_HOST: &str = "call-as-host";
+/// The same of one whose user closes each form.
+pub const CALL_AS_CANCELING_HOST: &str = "call-as-canceling-host";
 /// The same of one that declares only a part of what the server asked for.
 pub const CALL_AS_LIMITED_HOST: &str = "call-as-limited-host";
 /// So often a call that does not end asks for the same, and gets a response, until it is endless.

@@ -6,8 +6,8 @@ use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
-    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, CALLER, EXPLORED_IN_PART, INPUT_ROUNDS, LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN,
-    SILENT_BESIDE_CANCELED, SLOW_AT_TIMES, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
+    CALL_AS_CANCELING_HOST, CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_CANCEL, CALL_WITH_INPUT, CALLER, EXPLORED_IN_PART, INPUT_ROUNDS,
+    LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN, SILENT_BESIDE_CANCELED, SLOW_AT_TIMES, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, Asked, AskedLog, ConnectOptions, Elicitation, Sampling};
@@ -265,11 +265,12 @@ pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraCh
     if explorer.is_modern() {
         for (call, outcome) in calls.iter().zip(&outcomes).filter(|(_, outcome)| requires_input(outcome)).take(MOST_ASKING) {
             if let Some(Ok(result)) = &outcome.response {
-                give_input(&mut explorer, call, result).await;
+                give_input(&mut explorer, &answers, call, result).await;
             }
         }
     } else if asked.all().iter().any(|asked| asked.method == methods::ELICITATION_CREATE) {
         ask_alone(&mut explorer, &answers, &calls, &outcomes).await;
+        cancel_forms(&mut explorer, &answers, &asked, &calls, &outcomes).await;
     }
     // That it is still there is seen by what is no call.
     explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
@@ -353,6 +354,38 @@ async fn ask_alone(explorer: &mut Explorer<'_>, answers: &Answers, calls: &[Para
     }
 }
 
+/// Calls the tools by themselves until those that ask the user did so, who closes each form this time.
+async fn cancel_forms(
+    explorer: &mut Explorer<'_>,
+    answers: &Answers,
+    asked: &AskedLog,
+    calls: &[ParallelRequest],
+    outcomes: &[ParallelOutcome],
+) {
+    let forms = || asked.all().iter().filter(|asked| asked.method == methods::ELICITATION_CREATE).count();
+    let (all, until) = (forms(), Instant::now() + BUDGET);
+    for (call, _) in calls.iter().zip(outcomes).filter(|(_, outcome)| outcome.response.is_some()) {
+        if explorer.is_over() || Instant::now() >= until || forms() >= all * 2 {
+            break;
+        }
+        let call = ParallelRequest { probe: CALL_AS_CANCELING_HOST, ..call.clone() };
+        explorer.session().set_client_responses(canceling(answers).up_to(MOST_QUESTIONS));
+        for patience in [PATIENCE, LONG_PATIENCE] {
+            let outcomes = explorer.request_in_parallel(std::slice::from_ref(&call), patience, Instant::now() + patience + MOMENT).await;
+            if outcomes.iter().all(|outcome| outcome.response.is_some()) {
+                break;
+            }
+        }
+    }
+    explorer.session().set_client_responses(answers.clone().up_to(MOST_QUESTIONS));
+}
+
+/// The same answers of a user who closes each form, unless somebody said what the user does.
+fn canceling(answers: &Answers) -> Answers {
+    let elicitation = answers.elicitation.clone().map(|usual| if usual == Elicitation::Decline { Elicitation::Cancel } else { usual });
+    Answers { elicitation, ..answers.clone() }
+}
+
 fn has_failed(outcome: &ParallelOutcome) -> bool {
     match &outcome.response {
         Some(Ok(result)) => result.get("isError") == Some(&json!(true)),
@@ -366,7 +399,7 @@ fn requires_input(outcome: &ParallelOutcome) -> bool {
 }
 
 /// Gives a call the input that it requires, and then comes back as a client that can give only some of it, and none.
-async fn give_input(explorer: &mut Explorer<'_>, call: &ParallelRequest, result: &Value) {
+async fn give_input(explorer: &mut Explorer<'_>, answers: &Answers, call: &ParallelRequest, result: &Value) {
     let mut required = result.clone();
     for _ in 0..INPUT_ROUNDS {
         let Some(input) = explorer.input_for(&required).await else { break };
@@ -377,6 +410,14 @@ async fn give_input(explorer: &mut Explorer<'_>, call: &ParallelRequest, result:
             Some(outcome) if requires_input(&outcome) => required = outcome.response.and_then(Result::ok).unwrap_or_default(),
             _ => break,
         }
+    }
+    explorer.session().set_client_responses(canceling(answers));
+    let canceled = explorer.input_for(result).await;
+    explorer.session().set_client_responses(answers.clone());
+    if let Some(input) = canceled.filter(|_| !explorer.is_over()) {
+        let mut retry = ParallelRequest { probe: CALL_WITH_CANCEL, ..call.clone() };
+        retry.params.as_object_mut().into_iter().for_each(|params| params.extend(input.clone()));
+        explorer.request_in_parallel(&[retry], PATIENCE, Instant::now() + PATIENCE).await;
     }
     for capabilities in fewer_capabilities(result) {
         let mut lesser = ParallelRequest { probe: "call-with-fewer-capabilities", ..call.clone() };

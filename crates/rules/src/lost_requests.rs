@@ -49,7 +49,9 @@ pub(super) fn violations(conversation: &ConversationView<'_>) -> Vec<Violation> 
         let (waited, quick) = (readable(lost.waited), readable(lost.slowest.unwrap_or_default()));
         let message = match lost.mark {
             LOST_AT_ONCE => format!("{} got no response within {waited} beside others like it, which by itself gets one", lost.what),
-            _ => format!("{} with wrong arguments got no response within {waited}, twice; others like it got one within {quick}", lost.what),
+            _ => {
+                format!("{} with wrong arguments got no response within {waited}, twice; others like it got one within {quick}", lost.what)
+            }
         };
         Violation::new(message, [lost.frame])
     });

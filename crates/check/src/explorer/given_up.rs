@@ -9,6 +9,7 @@ use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
 use mcproof_record::{Direction, FrameBody, FrameId, ProbeOutcome, Probed};
 use serde_json::{Map, Value};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -138,6 +139,8 @@ impl Explorer<'_> {
     /// others. Marks what is lost again.
     pub(super) async fn send_given_up_again(&mut self) {
         let mut given_up = std::mem::take(&mut self.given_up);
+        // The longest wait says most.
+        given_up.sort_by_key(|one| Reverse(one.waited));
         let mut kinds = BTreeSet::new();
         given_up.retain(|one| kinds.insert(one.kind()));
         for one in given_up.into_iter().take(MOST) {
