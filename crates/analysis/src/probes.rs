@@ -9,6 +9,8 @@ pub const MOST_PAGES: usize = 1000;
 pub const MOST_IDLE_PAGES: usize = 10;
 /// From here on nothing was tried for want of time: a mark for the judges, with the reason.
 pub const LEFT_OUT: &str = "left-out";
+/// What the reason says where it was the deadline of the check, or a conversation's part of it.
+pub const DEADLINE: &str = "the check's deadline of";
 /// Begins the ids of requests that are posted as they stand: only their HTTP response is waited for.
 pub const POSTED: &str = "http ";
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.

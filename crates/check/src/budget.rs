@@ -1,6 +1,7 @@
 //! What the waits of a check may take: a deadline for all of it, and less patience with a server that has been silent before.
 //! Knows times and methods, not what is asked.
 
+use mcproof_analysis::probes::DEADLINE;
 use mcproof_client::Reuse;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,8 +179,8 @@ impl Budget {
     pub(super) fn reason(&self) -> String {
         let deadline = mcproof_record::duration::readable(self.deadline);
         match self.left().is_zero() {
-            true => format!("the check's deadline of {deadline} had passed"),
-            false => format!("the conversation's part of the check's deadline of {deadline} had passed"),
+            true => format!("{DEADLINE} {deadline} had passed"),
+            false => format!("the conversation's part of {DEADLINE} {deadline} had passed"),
         }
     }
 

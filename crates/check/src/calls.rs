@@ -411,10 +411,12 @@ async fn give_input(explorer: &mut Explorer<'_>, answers: &Answers, call: &Paral
             _ => break,
         }
     }
+    let requests = result.get("inputRequests").and_then(Value::as_object);
+    let has_form = requests.is_some_and(|requests| requests.values().any(|request| request["method"] == methods::ELICITATION_CREATE));
     explorer.session().set_client_responses(canceling(answers));
     let canceled = explorer.input_for(result).await;
     explorer.session().set_client_responses(answers.clone());
-    if let Some(input) = canceled.filter(|_| !explorer.is_over()) {
+    if let Some(input) = canceled.filter(|_| has_form && !explorer.is_over()) {
         let mut retry = ParallelRequest { probe: CALL_WITH_CANCEL, ..call.clone() };
         retry.params.as_object_mut().into_iter().for_each(|params| params.extend(input.clone()));
         explorer.request_in_parallel(&[retry], PATIENCE, Instant::now() + PATIENCE).await;

@@ -8,14 +8,14 @@ use mcproof_analysis::named;
 use mcproof_analysis::probes::{LOST_AT_ONCE, LOST_REFUSAL, LOST_REQUEST, SILENT_AGAIN, UNANSWERED_CALL};
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
-use mcproof_record::{FrameId, Gap, GapKind};
+use mcproof_record::{FrameId, Gap, GapKind, Judged, RuleResult};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 const MARKS: [&str; 3] = [LOST_REQUEST, LOST_REFUSAL, LOST_AT_ONCE];
 /// A wait that is told as a violation lasts at least so long, and so many times as long as the slowest response to a request like it.
-const LEAST_WAIT: Duration = Duration::from_millis(4500);
+const LEAST_WAIT: Duration = Duration::from_millis(2800);
 const TIMES: u32 = 10;
 /// A request that was not waited for so many times as long as another one like it took may only be late.
 const TIMES_LATE: u32 = 3;
@@ -58,17 +58,24 @@ pub(super) fn violations(conversation: &ConversationView<'_>) -> Vec<Violation> 
     broken.collect()
 }
 
-/// What is no violation, and nothing explains either.
-pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+/// What no finding tells, and nothing explains either.
+pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
     // These have a gap of their own.
     let told = [UNANSWERED_CALL, SILENT_AGAIN].map(|mark| conversations.iter().flat_map(move |one| one.probes(mark)));
     let told: BTreeSet<&str> = told.into_iter().flatten().filter_map(|mark| mark.probed.subject.as_deref()).collect();
-    let is_open = |lost: &Lost| {
+    let is_found = |index: usize, lost: &Lost| {
+        let mut findings = results.iter().filter_map(|result| match &result.judged {
+            Judged::Broken { findings } => Some(findings),
+            _ => None,
+        });
+        findings.any(|all| all.iter().any(|finding| finding.conversation == index && finding.frames.contains(&lost.frame)))
+    };
+    let is_open = |index: usize, lost: &Lost| {
         let is_told = lost.tool.as_deref().is_some_and(|tool| told.contains(tool));
-        !lost.is_violation() && !is_told && !is_slow(conversations, lost)
+        !lost.is_violation() && !is_told && !is_slow(conversations, lost) && !is_found(index, lost)
     };
     let lost = conversations.iter().enumerate().flat_map(|(index, one)| lost(one).into_iter().map(move |lost| (index, lost)));
-    let lost: Vec<(usize, Lost)> = lost.filter(|(_, lost)| is_open(lost)).collect();
+    let lost: Vec<(usize, Lost)> = lost.filter(|(index, lost)| is_open(*index, lost)).collect();
     let (index, first) = lost.first()?;
     let others: BTreeSet<&str> = lost.iter().map(|(_, lost)| lost.what.as_str()).filter(|what| *what != first.what).collect();
     let more = if others.is_empty() { String::new() } else { format!(", and so did {} more", others.len()) };
@@ -147,7 +154,7 @@ mod tests {
             let text = call(1, "call", usual, true) + &call(2, mark, waited, false);
             let take = example::read(&text, "stdio", "2025-11-25");
             let conversations = [ConversationView::new(&take)];
-            let found = (violations(&conversations[0]).len(), gap(&conversations).is_some(), in_part(&conversations).is_some());
+            let found = (violations(&conversations[0]).len(), gap(&conversations, &[]).is_some(), in_part(&conversations).is_some());
             assert_eq!(found, (broken, open, slow), "{mark} {usual} {waited}");
         };
         check(LOST_REFUSAL, 5, 5000, 1, false, false);
