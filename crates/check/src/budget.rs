@@ -3,7 +3,7 @@
 
 use mcproof_analysis::probes::DEADLINE;
 use mcproof_client::Reuse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -233,8 +233,8 @@ struct Known {
     /// Methods of requests without a response.
     silent: BTreeSet<String>,
     slowest: Duration,
-    /// How long a call took that got a response.
-    slowest_call: Duration,
+    /// How long the slowest call of each tool took that got a response.
+    calls: BTreeMap<String, Duration>,
     /// It lists so many tools that another request serves as well wherever any will do.
     lists_many: bool,
 }
@@ -275,13 +275,18 @@ impl Waits {
     }
 
     /// A call among others, which may have waited for its turn.
-    pub(super) fn called(&self, took: Duration) {
+    pub(super) fn called(&self, tool: &str, took: Duration) {
         let mut known = lock(&self.known);
-        known.slowest_call = known.slowest_call.max(took);
+        let slowest = known.calls.entry(tool.to_owned()).or_default();
+        *slowest = took.max(*slowest);
     }
 
     pub(super) fn slowest_call(&self) -> Duration {
-        lock(&self.known).slowest_call
+        lock(&self.known).calls.values().max().copied().unwrap_or_default()
+    }
+
+    pub(super) fn slowest_call_of(&self, tool: &str) -> Duration {
+        lock(&self.known).calls.get(tool).copied().unwrap_or_default()
     }
 
     pub(super) fn was_silent(&self, method: &str, after: Duration) {

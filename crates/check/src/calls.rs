@@ -695,7 +695,32 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
             break;
         }
     }
+    if told.is_none() {
+        silent = wait_for_each(explorer, silent).await;
+    }
     record_unanswered(explorer, &silent.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>());
+}
+
+/// Calls tools one after the other that took too long beside others: a server may do one call after the other. Gives those that are silent.
+async fn wait_for_each<'t>(explorer: &mut Explorer<'_>, silent: Vec<&'t Callable>) -> Vec<&'t Callable> {
+    let patience = LONGEST_PATIENCE.min(explorer.check_options.timeout);
+    let (until, mut lost, mut unfinished) = (Instant::now() + 2 * patience, Vec::new(), Vec::new());
+    for tool in silent {
+        if explorer.is_over() || Instant::now() >= until || lost.len() == MOST_SILENT {
+            unfinished.push(tool);
+            continue;
+        }
+        let call = tool.call("call", tool.arguments.clone());
+        let outcomes = explorer.request_in_parallel(&[call], patience, Instant::now() + patience).await;
+        lost.extend(outcomes.iter().any(|outcome| outcome.response.is_none()).then_some(tool));
+    }
+    // Where each tool that was called is silent, so are the others.
+    if lost.len() < MOST_SILENT {
+        record_unfinished(explorer, &unfinished.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>());
+        unfinished.clear();
+    }
+    lost.extend(unfinished);
+    lost
 }
 
 /// Calls a tool by itself, twice, so that it is known how long that takes at least, and cancels further calls of it in their midst, if

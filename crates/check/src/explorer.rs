@@ -971,7 +971,7 @@ impl<'a> Explorer<'a> {
             };
             self.unfinished_work |= outcome == ProbeOutcome::Silent;
             if outcome == ProbeOutcome::Done && request.method == methods::TOOLS_CALL {
-                self.waits.called(took);
+                self.waits.called(request.params["name"].as_str().unwrap_or_default(), took);
             }
             if let Some(frame) = frames.get(&tokens[index].0).copied() {
                 let (probe, subject) = (request.probe.into(), Some(request.subject.clone()));

@@ -476,12 +476,18 @@ fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::Broken(vec![Violation { tolerance, ..Violation::new(message, frames) }])
 }
 
-/// The last cancellation in the moment before a frame: what it sets off takes a while.
+/// The last cancellation in the moment before a frame, since what it sets off takes a while; or, however long before, one beyond which the
+/// server did not come: it was busy, and has responded to nothing that was sent later.
 fn canceled_before(conversation: &ConversationView<'_>, end: FrameId) -> Option<FrameId> {
     const SHORTLY: Duration = Duration::from_secs(2);
     let is_shortly_before = |frame: FrameId| frame < end && conversation.elapsed(frame, end).is_some_and(|elapsed| elapsed <= SHORTLY);
+    let is_beyond = |frame: FrameId| {
+        let mut later = conversation.requests().filter(|(request, _)| request.frame.id > frame);
+        later.any(|(_, answer)| answer.is_some_and(|answer| answer.frame.id < end))
+    };
     let canceled = conversation.from_client().filter(|message| message.method() == Some(methods::notifications::CANCELLED));
-    canceled.map(|message| message.frame.id).rfind(|frame| is_shortly_before(*frame))
+    let canceled = canceled.map(|message| message.frame.id).filter(|frame| *frame < end);
+    canceled.rfind(|frame| is_shortly_before(*frame) || !is_beyond(*frame))
 }
 
 /// What a client sent: a message, or a request of HTTP that carries none.

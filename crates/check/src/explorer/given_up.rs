@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LEAST_WAIT: Duration = Duration::from_millis(600);
 /// How many times as long as its response takes by itself a request was waited for that was lost among others.
 const TIMES: u32 = 10;
+/// The same of one that was not waited for so many times as long, and may only be late.
+const TIMES_LATE: u32 = 3;
 /// Until a request goes out, on a machine that is busy.
 const MOMENT: Duration = Duration::from_millis(200);
 /// Requests of different kinds that are sent again.
@@ -154,7 +156,9 @@ impl Explorer<'_> {
                 self.record_observation(EXPLORED_IN_PART, &message);
                 continue;
             }
-            if one.waited >= PATIENCE || self.is_over() {
+            // A tool that is known to be slow is told as such.
+            let is_slow = self.waits.slowest_call_of(&name) * TIMES_LATE >= one.waited && !WRONG.contains(&one.request.probe);
+            if one.waited >= PATIENCE || is_slow || self.is_over() {
                 self.mark_lost(LOST_REQUEST, &one, one.frame);
                 continue;
             }
