@@ -866,6 +866,26 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_server_is_due_to_the_cancellation_beyond_which_it_did_not_come() {
+        let check = |response: &str, expected: bool| {
+            let text = format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a"}}}}
+                   > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1}}}}
+                   ~ 5000
+                   > {{"jsonrpc":"2.0","id":2,"method":"ping"}}
+                   {response}
+                   > {{"jsonrpc":"2.0","id":3,"method":"ping"}}
+                   ! exited 1"#
+            );
+            let judged = stays_alive(&ConversationView::new(&example::read(&text, "stdio", "2025-11-25")));
+            let Judgment::Broken(violations) = judged else { panic!("{judged:?}") };
+            assert_eq!(violations[0].message.contains("after a request was canceled"), expected, "{}", violations[0].message);
+        };
+        check("~ 1", true);
+        check(r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#, false);
+    }
+
+    #[test]
     fn of_what_a_runtime_prints_at_its_end_the_error_is_told() {
         let check = |printed: &[&str], expected: Option<&str>| {
             let lines: Vec<(FrameId, String)> = (0..).map(FrameId).zip(printed.iter().map(|line| line.trim().to_owned())).collect();

@@ -92,8 +92,8 @@ impl Explorer<'_> {
         if has_marks || waited < LEAST_WAIT || !SERVED.contains(&request.method) {
             return;
         }
-        // Whoever reports progress works on it.
-        if number.is_some_and(|number| self.reports_progress(frame, number)) {
+        // Whoever still reports progress works on it.
+        if number.is_some_and(|number| self.reports_progress(frame, number, waited / 2)) {
             return;
         }
         self.given_up.push(GivenUp { request: request.clone(), frame, waited });
@@ -104,9 +104,11 @@ impl Explorer<'_> {
         self.owed = self.owed.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
     }
 
-    fn reports_progress(&self, first: FrameId, number: usize) -> bool {
+    /// Whether the server reported progress of a request that long after it was sent.
+    fn reports_progress(&self, first: FrameId, number: usize, after: Duration) -> bool {
+        let Some(sent) = self.tap.frame(first).map(|frame| frame.at) else { return false };
         let frames = (first.0..self.tap.mark().0).filter_map(|id| self.tap.frame(FrameId(id)));
-        frames.filter(|frame| frame.direction == Direction::FromServer).any(|frame| match &frame.body {
+        frames.filter(|frame| frame.direction == Direction::FromServer && frame.at >= sent + after).any(|frame| match &frame.body {
             FrameBody::Line { bytes, .. } | FrameBody::SseEvent { bytes, .. } => super::number_in(bytes.as_bytes()) == Some(number),
             _ => false,
         })
@@ -145,7 +147,8 @@ impl Explorer<'_> {
         given_up.sort_by_key(|one| Reverse(one.waited));
         let mut kinds = BTreeSet::new();
         given_up.retain(|one| kinds.insert(one.kind()));
-        for one in given_up.into_iter().take(MOST) {
+        let mut again = 0;
+        for one in given_up {
             if self.session.closed_because().is_some() {
                 return;
             }
@@ -162,10 +165,14 @@ impl Explorer<'_> {
                 self.mark_lost(LOST_REQUEST, &one, one.frame);
                 continue;
             }
+            if again == MOST {
+                break;
+            }
+            again += 1;
             let patience = PATIENCE.max(self.waits.slowest_call() * 2).min(self.check_options.timeout).max(one.waited);
-            let again = ParallelRequest { probe: AGAIN, ..one.request.clone() };
+            let request = ParallelRequest { probe: AGAIN, ..one.request.clone() };
             let before = self.probes.len();
-            let outcomes = self.request_in_parallel(&[again], patience, Instant::now() + patience + MOMENT).await;
+            let outcomes = self.request_in_parallel(&[request], patience, Instant::now() + patience + MOMENT).await;
             let Some(outcome) = outcomes.into_iter().next() else { continue };
             // Nothing, if there was no time to send it.
             let sent = self.probes[before..].iter().rfind(|probed| probed.probe == AGAIN).map(|probed| (probed.first, probed.outcome));
