@@ -233,6 +233,8 @@ struct Known {
     /// Methods of requests without a response.
     silent: BTreeSet<String>,
     slowest: Duration,
+    /// Methods of requests without a response where one was only to show that the server is at rest.
+    ignored: BTreeSet<String>,
     /// How long the slowest call of each tool took that got a response.
     calls: BTreeMap<String, Duration>,
     /// It lists so many tools that another request serves as well wherever any will do.
@@ -263,6 +265,15 @@ impl Waits {
 
     pub(super) fn is_silent(&self, method: &str) -> bool {
         lock(&self.known).silent.contains(method)
+    }
+
+    /// It is not asked again whether the server is at rest by this method, and nothing is held against the server.
+    pub(super) fn ignored(&self, method: &str) {
+        lock(&self.known).ignored.insert(method.to_owned());
+    }
+
+    pub(super) fn is_ignored(&self, method: &str) -> bool {
+        lock(&self.known).ignored.contains(method)
     }
 
     pub(super) fn was_ever_silent(&self) -> bool {

@@ -129,11 +129,17 @@ impl Explorer<'_> {
             (false, false) => [methods::PING, methods::TOOLS_LIST],
         };
         // Who never responds to one of them may respond to the other.
-        for method in methods.into_iter().filter(|method| !self.waits.is_silent(method)) {
+        let mut ignored = None;
+        for method in methods.into_iter().filter(|method| !self.waits.is_silent(method) && !self.waits.is_ignored(method)) {
             let request = self.session.request(method, Some(Map::new()), NEVER);
             // What came of it is in the transcript.
-            if with_patience(method, most / 2, request).await.is_ok() {
-                break;
+            match (with_patience(method, most / 2, request).await, ignored) {
+                (Ok(_), Some(ignored)) => {
+                    self.waits.ignored(ignored);
+                    break;
+                }
+                (Ok(_), None) => break,
+                (Err(_), _) => ignored = Some(method),
             }
         }
         started.elapsed()
