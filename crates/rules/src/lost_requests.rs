@@ -122,12 +122,14 @@ fn lost(conversation: &ConversationView<'_>) -> Vec<Lost> {
     lost.collect()
 }
 
-/// How long the slowest call of a tool took that got a response.
+/// How long the slowest call of a tool took that got a result.
 fn slowest_call(conversation: &ConversationView<'_>, tool: &str) -> Option<Duration> {
     let calls = conversation.requests().filter(|(request, _)| {
         request.method() == Some(methods::TOOLS_CALL) && request.param("/name").and_then(Value::as_str) == Some(tool)
     });
-    calls.filter_map(|(request, answer)| conversation.elapsed(request.frame.id, answer?.frame.id)).max()
+    // Who refuses a call with an error may not have come as far as the tool.
+    let results = calls.filter_map(|(request, answer)| Some((request, answer.filter(|answer| answer.value.get("result").is_some())?)));
+    results.filter_map(|(request, answer)| conversation.elapsed(request.frame.id, answer.frame.id)).max()
 }
 
 #[cfg(test)]
