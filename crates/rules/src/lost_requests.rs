@@ -16,7 +16,7 @@ use std::time::Duration;
 const MARKS: [&str; 3] = [LOST_REQUEST, LOST_REFUSAL, LOST_AT_ONCE];
 /// A wait that is told as a violation lasts at least so long, and so many times as long as the slowest response to a request like it.
 const LEAST_WAIT: Duration = Duration::from_millis(2800);
-const TIMES: u32 = 10;
+const TIMES: u32 = 5;
 /// A request that was not waited for so many times as long as another one like it took may only be late.
 const TIMES_LATE: u32 = 3;
 
@@ -163,7 +163,7 @@ mod tests {
         check(LOST_AT_ONCE, 5, 5000, 1, false, false);
         check(LOST_REQUEST, 5, 5000, 0, true, false);
         check(LOST_REFUSAL, 5, 700, 0, true, false);
-        check(LOST_REFUSAL, 1000, 5000, 0, true, false);
+        check(LOST_REFUSAL, 1500, 5000, 0, true, false);
         check(LOST_REFUSAL, 3000, 5000, 0, false, true);
         check(LOST_REQUEST, 3000, 5000, 0, false, true);
         check("call-missing-argument", 5, 5000, 0, false, false);
