@@ -905,13 +905,21 @@ async fn ask_again(explorer: &mut Explorer<'_>, unusual: Unusual, call: &OddCall
         let outcomes = explorer.request_in_parallel(std::slice::from_ref(request), patience, Instant::now() + patience).await;
         outcomes.into_iter().next().map(|outcome| (matches!(outcome.response, Some(Ok(_))), outcome.took))
     };
-    let Some((true, usual)) = ask(&call.usual, PATIENCE).await else { return };
+    let told = format!("`{}` got no response in time to a call with {}", call.unusual.subject, unusual.told());
+    let Some((true, usual)) = ask(&call.usual, PATIENCE).await else {
+        if !explorer.is_over() {
+            explorer.record_observation(EXPLORED_IN_PART, &format!("{told}, nor to another one"));
+        }
+        return;
+    };
     let again = ParallelRequest { probe: "call-unusual-again", ..call.unusual.clone() };
     // What is that large is copied and logged, and takes its time.
     let patience = if unusual == Unusual::Large { LONGEST_PATIENCE } else { LONG_PATIENCE };
     let is_silent = ask(&again, patience).await.is_some_and(|(is_answered, took)| !is_answered && took >= patience);
     if is_silent && usual * 10 < patience {
         explorer.record_observation(UNUSUAL_UNANSWERED, &format!("{} {}", unusual.probe(), call.unusual.subject));
+    } else if is_silent {
+        explorer.record_observation(EXPLORED_IN_PART, &told);
     }
 }
 
