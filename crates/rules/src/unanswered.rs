@@ -248,3 +248,31 @@ fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Fa
     let end = canceled.or_else(|| Some(exchange?.end?.0.id));
     conversation.elapsed(request.frame, end?).map(Fate::GivenUp)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn one_loss_counts_if_later_requests_overtook_it() {
+        let sent = |id: u32| {
+            format!(
+                "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"a\",\"arguments\":{{\"b\":\"{id}\"}}}}}}\n"
+            )
+        };
+        let came = |id: u32| format!("~ 5\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n");
+        let canceled = |id: u32| {
+            format!("~ 700\n> {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n")
+        };
+        let check = |text: &str, expected: bool| {
+            let take = example::read(text, "stdio", "2025-11-25");
+            assert_eq!(gap(&[ConversationView::new(&take)], &[]).is_some(), expected, "{text}");
+        };
+        check(&(sent(1) + &came(1) + &sent(2) + &sent(3) + &came(3) + &canceled(2)), true);
+        // What is slow at its first call, or while nothing else is served.
+        check(&(sent(2) + &sent(3) + &came(3) + &canceled(2)), false);
+        check(&(sent(1) + &came(1) + &sent(2) + &canceled(2) + &sent(3) + &came(3)), false);
+        check(&(sent(1) + &came(1) + &sent(2) + &sent(3) + &came(3) + "~ 100\n" + &came(2)), false);
+    }
+}
