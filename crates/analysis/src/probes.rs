@@ -9,6 +9,8 @@ pub const MOST_PAGES: usize = 1000;
 pub const MOST_IDLE_PAGES: usize = 10;
 /// From here on nothing was tried for want of time: a mark for the judges, with the reason.
 pub const LEFT_OUT: &str = "left-out";
+/// What the reason says where it was the deadline of the check, or a conversation's part of it.
+pub const DEADLINE: &str = "the check's deadline of";
 /// Begins the ids of requests that are posted as they stand: only their HTTP response is waited for.
 pub const POSTED: &str = "http ";
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
@@ -82,10 +84,14 @@ pub const AFTER_ABORT_IN_SESSION: &str = "after-abort-in-session";
 pub const UNKNOWN_STREAM: &str = "unknown-stream";
 /// A call with the input that the result before required, as a user who declines gives it.
 pub const CALL_WITH_INPUT: &str = "call-with-input";
+/// The same as a user who closes each form gives it.
+pub const CALL_WITH_CANCEL: &str = "call-with-canceled-input";
 /// How often a call that requires input gets it.
 pub const INPUT_ROUNDS: usize = 4;
 /// A call of a host that can be asked, for what its user and its model say.
 pub const CALL_AS_HOST: &str = "call-as-host";
+/// The same of one whose user closes each form.
+pub const CALL_AS_CANCELING_HOST: &str = "call-as-canceling-host";
 /// The same of one that declares only a part of what the server asked for.
 pub const CALL_AS_LIMITED_HOST: &str = "call-as-limited-host";
 /// So often a call that does not end asks for the same, and gets a response, until it is endless.
@@ -104,6 +110,13 @@ pub const CALLER: &str = "caller";
 pub const SLOW_AT_TIMES: &str = "call-slow-at-times";
 /// A tool that answered at once, and never again: a mark for the judges, with its name.
 pub const SILENT_AGAIN: &str = "call-silent-again";
+/// A request that got no response, nor when it was sent again by itself: a mark for the judges on the last attempt, with the tool or what else
+/// was asked for.
+pub const LOST_REQUEST: &str = "request-lost";
+/// The same of a call with wrong arguments, which does no work.
+pub const LOST_REFUSAL: &str = "refusal-lost";
+/// The same of one that gets its response by itself, and not if several like it are under way.
+pub const LOST_AT_ONCE: &str = "request-lost-at-once";
 
 /// What the fixtures of the conformance suite are filled in with.
 pub mod fixtures {

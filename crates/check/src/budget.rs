@@ -1,8 +1,9 @@
 //! What the waits of a check may take: a deadline for all of it, and less patience with a server that has been silent before.
 //! Knows times and methods, not what is asked.
 
+use mcproof_analysis::probes::DEADLINE;
 use mcproof_client::Reuse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -178,8 +179,8 @@ impl Budget {
     pub(super) fn reason(&self) -> String {
         let deadline = mcproof_record::duration::readable(self.deadline);
         match self.left().is_zero() {
-            true => format!("the check's deadline of {deadline} had passed"),
-            false => format!("the conversation's part of the check's deadline of {deadline} had passed"),
+            true => format!("{DEADLINE} {deadline} had passed"),
+            false => format!("the conversation's part of {DEADLINE} {deadline} had passed"),
         }
     }
 
@@ -232,6 +233,10 @@ struct Known {
     /// Methods of requests without a response.
     silent: BTreeSet<String>,
     slowest: Duration,
+    /// Methods of requests without a response where one was only to show that the server is at rest.
+    ignored: BTreeSet<String>,
+    /// How long the slowest call of each tool took that got a response.
+    calls: BTreeMap<String, Duration>,
     /// It lists so many tools that another request serves as well wherever any will do.
     lists_many: bool,
 }
@@ -262,6 +267,15 @@ impl Waits {
         lock(&self.known).silent.contains(method)
     }
 
+    /// It is not asked again whether the server is at rest by this method, and nothing is held against the server.
+    pub(super) fn ignored(&self, method: &str) {
+        lock(&self.known).ignored.insert(method.to_owned());
+    }
+
+    pub(super) fn is_ignored(&self, method: &str) -> bool {
+        lock(&self.known).ignored.contains(method)
+    }
+
     pub(super) fn was_ever_silent(&self) -> bool {
         !lock(&self.known).silent.is_empty()
     }
@@ -269,6 +283,21 @@ impl Waits {
     pub(super) fn answered(&self, took: Duration) {
         let mut known = lock(&self.known);
         known.slowest = known.slowest.max(took);
+    }
+
+    /// A call among others, which may have waited for its turn.
+    pub(super) fn called(&self, tool: &str, took: Duration) {
+        let mut known = lock(&self.known);
+        let slowest = known.calls.entry(tool.to_owned()).or_default();
+        *slowest = took.max(*slowest);
+    }
+
+    pub(super) fn slowest_call(&self) -> Duration {
+        lock(&self.known).calls.values().max().copied().unwrap_or_default()
+    }
+
+    pub(super) fn slowest_call_of(&self, tool: &str) -> Duration {
+        lock(&self.known).calls.get(tool).copied().unwrap_or_default()
     }
 
     pub(super) fn was_silent(&self, method: &str, after: Duration) {

@@ -6,8 +6,8 @@ use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
-    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, CALLER, EXPLORED_IN_PART, INPUT_ROUNDS, LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN,
-    SILENT_BESIDE_CANCELED, SLOW_AT_TIMES, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
+    CALL_AS_CANCELING_HOST, CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_CANCEL, CALL_WITH_INPUT, CALLER, EXPLORED_IN_PART, INPUT_ROUNDS,
+    LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN, SILENT_BESIDE_CANCELED, SLOW_AT_TIMES, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, Asked, AskedLog, ConnectOptions, Elicitation, Sampling};
@@ -265,11 +265,12 @@ pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraCh
     if explorer.is_modern() {
         for (call, outcome) in calls.iter().zip(&outcomes).filter(|(_, outcome)| requires_input(outcome)).take(MOST_ASKING) {
             if let Some(Ok(result)) = &outcome.response {
-                give_input(&mut explorer, call, result).await;
+                give_input(&mut explorer, &answers, call, result).await;
             }
         }
     } else if asked.all().iter().any(|asked| asked.method == methods::ELICITATION_CREATE) {
         ask_alone(&mut explorer, &answers, &calls, &outcomes).await;
+        cancel_forms(&mut explorer, &answers, &asked, &calls, &outcomes).await;
     }
     // That it is still there is seen by what is no call.
     explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
@@ -353,6 +354,38 @@ async fn ask_alone(explorer: &mut Explorer<'_>, answers: &Answers, calls: &[Para
     }
 }
 
+/// Calls the tools by themselves until those that ask the user did so, who closes each form this time.
+async fn cancel_forms(
+    explorer: &mut Explorer<'_>,
+    answers: &Answers,
+    asked: &AskedLog,
+    calls: &[ParallelRequest],
+    outcomes: &[ParallelOutcome],
+) {
+    let forms = || asked.all().iter().filter(|asked| asked.method == methods::ELICITATION_CREATE).count();
+    let (all, until) = (forms(), Instant::now() + BUDGET);
+    for (call, _) in calls.iter().zip(outcomes).filter(|(_, outcome)| outcome.response.is_some()) {
+        if explorer.is_over() || Instant::now() >= until || forms() >= all * 2 {
+            break;
+        }
+        let call = ParallelRequest { probe: CALL_AS_CANCELING_HOST, ..call.clone() };
+        explorer.session().set_client_responses(canceling(answers).up_to(MOST_QUESTIONS));
+        for patience in [PATIENCE, LONG_PATIENCE] {
+            let outcomes = explorer.request_in_parallel(std::slice::from_ref(&call), patience, Instant::now() + patience + MOMENT).await;
+            if outcomes.iter().all(|outcome| outcome.response.is_some()) {
+                break;
+            }
+        }
+    }
+    explorer.session().set_client_responses(answers.clone().up_to(MOST_QUESTIONS));
+}
+
+/// The same answers of a user who closes each form, unless somebody said what the user does.
+fn canceling(answers: &Answers) -> Answers {
+    let elicitation = answers.elicitation.clone().map(|usual| if usual == Elicitation::Decline { Elicitation::Cancel } else { usual });
+    Answers { elicitation, ..answers.clone() }
+}
+
 fn has_failed(outcome: &ParallelOutcome) -> bool {
     match &outcome.response {
         Some(Ok(result)) => result.get("isError") == Some(&json!(true)),
@@ -366,7 +399,7 @@ fn requires_input(outcome: &ParallelOutcome) -> bool {
 }
 
 /// Gives a call the input that it requires, and then comes back as a client that can give only some of it, and none.
-async fn give_input(explorer: &mut Explorer<'_>, call: &ParallelRequest, result: &Value) {
+async fn give_input(explorer: &mut Explorer<'_>, answers: &Answers, call: &ParallelRequest, result: &Value) {
     let mut required = result.clone();
     for _ in 0..INPUT_ROUNDS {
         let Some(input) = explorer.input_for(&required).await else { break };
@@ -377,6 +410,16 @@ async fn give_input(explorer: &mut Explorer<'_>, call: &ParallelRequest, result:
             Some(outcome) if requires_input(&outcome) => required = outcome.response.and_then(Result::ok).unwrap_or_default(),
             _ => break,
         }
+    }
+    let requests = result.get("inputRequests").and_then(Value::as_object);
+    let has_form = requests.is_some_and(|requests| requests.values().any(|request| request["method"] == methods::ELICITATION_CREATE));
+    explorer.session().set_client_responses(canceling(answers));
+    let canceled = explorer.input_for(result).await;
+    explorer.session().set_client_responses(answers.clone());
+    if let Some(input) = canceled.filter(|_| has_form && !explorer.is_over()) {
+        let mut retry = ParallelRequest { probe: CALL_WITH_CANCEL, ..call.clone() };
+        retry.params.as_object_mut().into_iter().for_each(|params| params.extend(input.clone()));
+        explorer.request_in_parallel(&[retry], PATIENCE, Instant::now() + PATIENCE).await;
     }
     for capabilities in fewer_capabilities(result) {
         let mut lesser = ParallelRequest { probe: "call-with-fewer-capabilities", ..call.clone() };
@@ -652,7 +695,32 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
             break;
         }
     }
+    if told.is_none() {
+        silent = wait_for_each(explorer, silent).await;
+    }
     record_unanswered(explorer, &silent.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>());
+}
+
+/// Calls tools one after the other that took too long beside others: a server may do one call after the other. Gives those that are silent.
+async fn wait_for_each<'t>(explorer: &mut Explorer<'_>, silent: Vec<&'t Callable>) -> Vec<&'t Callable> {
+    let patience = LONGEST_PATIENCE.min(explorer.check_options.timeout);
+    let (until, mut lost, mut unfinished) = (Instant::now() + 2 * patience, Vec::new(), Vec::new());
+    for tool in silent {
+        if explorer.is_over() || Instant::now() >= until || lost.len() == MOST_SILENT {
+            unfinished.push(tool);
+            continue;
+        }
+        let call = tool.call("call", tool.arguments.clone());
+        let outcomes = explorer.request_in_parallel(&[call], patience, Instant::now() + patience).await;
+        lost.extend(outcomes.iter().any(|outcome| outcome.response.is_none()).then_some(tool));
+    }
+    // Where each tool that was called is silent, so are the others.
+    if lost.len() < MOST_SILENT {
+        record_unfinished(explorer, &unfinished.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>());
+        unfinished.clear();
+    }
+    lost.extend(unfinished);
+    lost
 }
 
 /// Calls a tool by itself, twice, so that it is known how long that takes at least, and cancels further calls of it in their midst, if
@@ -837,13 +905,21 @@ async fn ask_again(explorer: &mut Explorer<'_>, unusual: Unusual, call: &OddCall
         let outcomes = explorer.request_in_parallel(std::slice::from_ref(request), patience, Instant::now() + patience).await;
         outcomes.into_iter().next().map(|outcome| (matches!(outcome.response, Some(Ok(_))), outcome.took))
     };
-    let Some((true, usual)) = ask(&call.usual, PATIENCE).await else { return };
+    let told = format!("`{}` got no response in time to a call with {}", call.unusual.subject, unusual.told());
+    let Some((true, usual)) = ask(&call.usual, PATIENCE).await else {
+        if !explorer.is_over() {
+            explorer.record_observation(EXPLORED_IN_PART, &format!("{told}, nor to another one"));
+        }
+        return;
+    };
     let again = ParallelRequest { probe: "call-unusual-again", ..call.unusual.clone() };
     // What is that large is copied and logged, and takes its time.
     let patience = if unusual == Unusual::Large { LONGEST_PATIENCE } else { LONG_PATIENCE };
     let is_silent = ask(&again, patience).await.is_some_and(|(is_answered, took)| !is_answered && took >= patience);
     if is_silent && usual * 10 < patience {
         explorer.record_observation(UNUSUAL_UNANSWERED, &format!("{} {}", unusual.probe(), call.unusual.subject));
+    } else if is_silent {
+        explorer.record_observation(EXPLORED_IN_PART, &told);
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::explorer::Explorer;
 use super::http;
-use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS};
+use mcproof_analysis::named;
+use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, EXPLORED_IN_PART};
 use mcproof_protocol::methods;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Resources that are read at once at most.
@@ -42,10 +44,21 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Value], resources
 async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>) {
     let answered = send_as(explorer, "concurrent", &requests).await;
     let silent: Vec<_> = requests.into_iter().zip(answered).filter(|(_, answered)| !answered).map(|(request, _)| request).collect();
-    if !silent.is_empty() {
-        explorer.mark_unfinished_work();
-        send_as(explorer, "concurrent-again", &silent).await;
+    if silent.is_empty() {
+        return;
     }
+    explorer.mark_unfinished_work();
+    explorer.owe(silent.len());
+    // A server that does one call after the other is not given the same work again, and not taken for silent while it does it.
+    if explorer.come_to_rest().await >= PATIENCE {
+        let tools: BTreeSet<&str> = silent.iter().filter_map(|(_, params)| params.get("name")?.as_str()).collect();
+        let tools: Vec<String> = tools.into_iter().map(str::to_owned).collect();
+        let message = format!("not called several times at once, because the server does one slow call after the other: {}", named(&tools));
+        explorer.record_observation(EXPLORED_IN_PART, &message);
+        return;
+    }
+    let answered = send_as(explorer, "concurrent-again", &silent).await;
+    explorer.owe(answered.into_iter().filter(|answered| !answered).count());
 }
 
 /// Which of the requests had a response, as far as they are calls.

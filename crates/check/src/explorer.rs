@@ -1,6 +1,8 @@
 //! The explorer: one client of a check, in one conversation, with a list of what it tried. Whatever the server does, it continues as long
 //! as requests can be sent, and never waits longer than its deadlines.
 
+mod given_up;
+
 use super::CheckOptions;
 use super::budget::Waits;
 use super::http;
@@ -9,6 +11,7 @@ use super::processor_waits::ProcessorWaits;
 use super::progress_tokens::{ProgressTokens, number_in};
 use super::readiness;
 use futures_util::StreamExt as _;
+use given_up::GivenUp;
 use mcproof_analysis::diagnosis::sentence;
 use mcproof_analysis::probes::{LEFT_OUT, TokenType};
 use mcproof_client::{
@@ -19,6 +22,7 @@ use mcproof_protocol::{EraChoice, Revision, Transport, methods};
 use mcproof_record::{Conversation, Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -118,6 +122,10 @@ pub(super) struct Explorer<'a> {
     progress_tokens: ProgressTokens,
     /// A call was given up that the server may still be busy with.
     unfinished_work: bool,
+    /// Calls that were given up since the server was last seen to respond.
+    owed: u32,
+    /// Requests that are sent once more before the conversation ends.
+    given_up: Vec<GivenUp>,
     patience: ShutdownTimeouts,
     /// How long it took until there was a session.
     pace: Duration,
@@ -330,6 +338,8 @@ impl<'a> Explorer<'a> {
             processor_waits,
             progress_tokens: ProgressTokens::beginning_with(TokenType::Number),
             unfinished_work: false,
+            owed: 0,
+            given_up: Vec::new(),
             patience,
             pace,
             frame_range,
@@ -466,12 +476,16 @@ impl<'a> Explorer<'a> {
 
     /// A request as a client of the era makes it.
     pub(super) async fn send_request(&mut self, probe: &str, subject: Option<&str>, method: &str, params: Value) -> ResponseOutcome {
+        self.come_to_rest().await;
         let patience = self.patience(method)?;
         let first = self.tap.mark();
-        let params = params.as_object().cloned();
-        let outcome = with_patience(method, patience, self.session.request(method, params, NEVER)).await;
+        let members = params.as_object().cloned();
+        let outcome = with_patience(method, patience, self.session.request(method, members, NEVER)).await;
         let response = self.conclude(probe, subject, method, first, outcome.map(Some));
         if response.is_none() {
+            if method == methods::TOOLS_CALL && self.was_last_silent(probe) {
+                self.give_up_call(params, first, patience);
+            }
             http::examine_connections(self, first).await;
         }
         response
@@ -513,6 +527,7 @@ impl<'a> Explorer<'a> {
 
     /// Waits no longer than `most`, nor than a request of its method may take.
     async fn send_within(&mut self, most: Option<Duration>, probe: &str, subject: Option<&str>, message: Value) -> ResponseOutcome {
+        self.come_to_rest().await;
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let usual = self.patience(&method)?;
         let first = self.tap.mark();
@@ -841,6 +856,7 @@ impl<'a> Explorer<'a> {
 
     /// Whether the server still responds; recorded as the probe `PROBE-after`.
     pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
+        self.come_to_rest().await;
         let methods = if self.is_modern() { [methods::SERVER_DISCOVER, methods::TOOLS_LIST] } else { [methods::PING, methods::TOOLS_LIST] };
         // One that is silent about one thing may respond to another.
         let mut left: Vec<&str> = methods.into_iter().filter(|method| !self.waits.is_silent(method)).collect();
@@ -895,6 +911,7 @@ impl<'a> Explorer<'a> {
         subject: Option<&str>,
         work: impl AsyncFnOnce(&Session, Duration) -> T,
     ) -> T {
+        self.come_to_rest().await;
         // Where nothing may be asked any more, nothing is waited for.
         let patience = self.patience("").unwrap_or(Duration::from_millis(1));
         let first = self.tap.mark();
@@ -915,6 +932,8 @@ impl<'a> Explorer<'a> {
         limit: Duration,
         until: Instant,
     ) -> Vec<ParallelOutcome> {
+        // What the server still has to do is not taken from the time of these.
+        let until = until + self.come_to_rest().await;
         if !self.may_send() {
             return vec![ParallelOutcome { response: None, took: Duration::ZERO }; requests.len()];
         }
@@ -951,9 +970,15 @@ impl<'a> Explorer<'a> {
                 Err(_) => (None, ProbeOutcome::Gone),
             };
             self.unfinished_work |= outcome == ProbeOutcome::Silent;
-            if let Some(frame) = frames.get(&tokens[index].0) {
+            if outcome == ProbeOutcome::Done && request.method == methods::TOOLS_CALL {
+                self.waits.called(request.params["name"].as_str().unwrap_or_default(), took);
+            }
+            if let Some(frame) = frames.get(&tokens[index].0).copied() {
                 let (probe, subject) = (request.probe.into(), Some(request.subject.clone()));
-                self.probes.push(Probed { probe, subject, first: *frame, end: FrameId(frame.0 + 1), outcome });
+                self.probes.push(Probed { probe, subject, first: frame, end: FrameId(frame.0 + 1), outcome });
+                if outcome == ProbeOutcome::Silent {
+                    self.give_up(request, frame, Some(tokens[index].0), took);
+                }
             }
             results.push(ParallelOutcome { response, took });
         }
@@ -1016,8 +1041,18 @@ impl<'a> Explorer<'a> {
         Self { name, ..self }
     }
 
+    /// No request stays without a response that nobody looked for again.
+    async fn settle_given_up(&mut self) {
+        if !self.given_up.is_empty() {
+            // Without its type, which would be a part of whatever ends a conversation.
+            let again: Pin<Box<dyn Future<Output = ()> + Send + '_>> = Box::pin(self.send_given_up_again());
+            again.await;
+        }
+    }
+
     /// What was tried so far, as a take. The conversation goes on, as another take, unless the server is not well: then it ends.
     pub(super) async fn hand_over(mut self) -> (Conversation, Option<Self>) {
+        self.settle_given_up().await;
         if self.is_over() || self.unfinished_work || !self.may_send() {
             return (self.end().await, None);
         }
@@ -1028,6 +1063,7 @@ impl<'a> Explorer<'a> {
 
     /// Ends the conversation, and the server if it is ours.
     pub(super) async fn end(mut self) -> Conversation {
+        self.settle_given_up().await;
         self.session.settle().await;
         if !self.session.settle_posts(POSTED.min(self.time_left())).await {
             // The frames show how long that was.

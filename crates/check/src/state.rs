@@ -27,6 +27,8 @@ const LONGER_THAN_A_CLOCK: Duration = Duration::from_millis(1100);
 
 /// Read-only tools whose call was followed by a look.
 pub(super) const CALL: &str = "state-call";
+/// What the probes of all of them begin with.
+pub(super) const STATE_CALLS: &str = CALL;
 /// The first call of an idempotent tool, whose effect is what it is.
 const FIRST_CALL: &str = "state-call-first";
 /// The second, with the same arguments.

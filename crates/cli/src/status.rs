@@ -1,4 +1,4 @@
-//! A progress line on stderr, on terminals only.
+//! A progress line on stderr: on terminals in place of the one before, elsewhere only of what takes long.
 
 use crate::conversation::Watching;
 use crate::{output, settings};
@@ -10,13 +10,16 @@ use tokio::time::sleep;
 /// Ends with whoever holds it: nothing of the line stays.
 pub(crate) struct Status {
     is_live: bool,
+    /// Elsewhere than on a terminal.
+    is_lined: bool,
     is_shown: bool,
 }
 
 impl Status {
     /// Where the wire is shown, that is progress enough.
     pub(crate) fn new(watching: Watching) -> Self {
-        Self { is_live: watching == Watching::Off && output::stderr_takes_cursor(), is_shown: false }
+        let (is_wanted, takes_cursor) = (watching == Watching::Off, output::stderr_takes_cursor());
+        Self { is_live: is_wanted && takes_cursor, is_lined: is_wanted && !takes_cursor, is_shown: false }
     }
 
     /// In place of what was shown before.
@@ -25,6 +28,15 @@ impl Status {
             // A line that fills the last column would break.
             output::talk(&format!("{CLEAR}{}", escape_line(text, settings::stderr_width() - 1)));
             self.is_shown = true;
+        }
+    }
+
+    /// The next of many steps, the first of which began so long ago. Where nothing can be replaced it is a line of its own, as soon as they
+    /// take long.
+    pub(crate) fn step(&mut self, text: &str, elapsed: Duration) {
+        self.show(text);
+        if self.is_lined && elapsed >= LONG {
+            output::talk(&format!("{}\n", escape_line(text, WIDTH)));
         }
     }
 
@@ -55,5 +67,9 @@ impl Drop for Status {
     }
 }
 
+/// Steps that take no longer are not told line by line.
+const LONG: Duration = Duration::from_secs(2);
+/// Of a line where there is no terminal.
+const WIDTH: usize = 120;
 const SECOND: Duration = Duration::from_secs(1);
 const CLEAR: &str = "\r\x1b[2K";

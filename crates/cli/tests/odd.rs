@@ -387,6 +387,27 @@ fn a_check_sees_what_calls_leave_behind() {
     check("fails-later", 1, "server-stays-alive");
 }
 
+/// A server that does one request after the other is sound, however long its tools take; one that leaves a call without a response is not.
+#[test]
+fn a_serial_server_with_a_slow_tool_is_sound_and_one_that_loses_a_call_is_not() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/serial.py").display().to_string();
+    let check = |words: &[&str], code: i32, said: &str| {
+        let ran = run(Path::new("."), &[&["check", "--deadline", "3m", "--", "python3", &program], words].concat());
+        assert!(ran.code == Some(code) && ran.stdout.contains(said), "{words:?}: {:?}\n{}{}", ran.code, ran.stdout, ran.stderr);
+        assert_eq!(
+            code != 0,
+            ran.stdout.contains("request-gets-response") || ran.stdout.contains("inconclusive"),
+            "{words:?}: {}",
+            ran.stdout
+        );
+    };
+    check(&["0"], 0, "0 failures");
+    check(&["1.5"], 0, "0 failures");
+    check(&["3"], 0, "0 failures");
+    check(&["0", "forgets-missing"], 1, "request-gets-response");
+    check(&["0", "forgets-fourth"], 1, "although others like them got a response");
+}
+
 /// Two traces of calls that say the same are still different where the server did anything else.
 #[test]
 fn a_comparison_of_traces_sees_more_than_responses() {

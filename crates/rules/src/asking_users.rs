@@ -7,7 +7,9 @@ use super::lifecycle::of_what_was_never_said;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::named;
-use mcproof_analysis::probes::{CALL_AS_HOST, CALL_WITH_INPUT, INPUT_ROUNDS, SAME_QUESTIONS};
+use mcproof_analysis::probes::{
+    CALL_AS_CANCELING_HOST, CALL_AS_HOST, CALL_WITH_CANCEL, CALL_WITH_INPUT, INPUT_ROUNDS, LOST_REQUEST, SAME_QUESTIONS,
+};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_protocol::{Revision, methods};
@@ -171,6 +173,16 @@ fn input_is_processed(conversation: &ConversationView<'_>) -> Judgment {
         };
         violations.push(Violation::new(format!("`{}` {flaw}", retry.subject()), retry.frames()));
     }
+    for canceled in conversation.probes(CALL_WITH_CANCEL).filter(|retry| retry.answer.code() == Some(INTERNAL_ERROR)) {
+        let message = format!("`{}` requires input, and a retry in which the user canceled got error {INTERNAL_ERROR}", canceled.subject());
+        violations.push(Violation::new(message, canceled.frames()));
+    }
+    let is_retry = |call: &Attempt<'_, '_>| call.request.is_some_and(|request| request.param("/inputResponses").is_some());
+    let is_lost = |call: &Attempt<'_, '_>| call.request.is_some_and(|request| conversation.answer_to(request).is_none());
+    for lost in conversation.probes(LOST_REQUEST).filter(|call| is_retry(call) && is_lost(call)) {
+        let message = format!("`{}` requires input, and a retry in which the user gave none got no response", lost.subject());
+        violations.push(Violation::new(message, lost.frames()));
+    }
     if retries.is_empty() && conversation.handshake().is_some() {
         return Judgment::NotApplicable("no call required input".into());
     }
@@ -214,7 +226,11 @@ fn asked_in_calls<'c>(conversation: &'c ConversationView<'_>, calls: &[Attempt<'
             |call: &Attempt<'_, '_>| message.exchange.is_some() && call.request.is_some_and(|request| request.exchange == message.exchange);
         let is_under_way = |call: &Attempt<'_, '_>| {
             let request = call.request.filter(|request| request.frame.id < message.frame);
-            request.is_some_and(|request| conversation.answer_to(request).is_none_or(|answer| answer.frame.id > message.frame))
+            request.is_some_and(|request| {
+                let canceled = request.id().and_then(|id| conversation.cancellation_of(id));
+                let end = conversation.answer_to(request).or(canceled);
+                end.is_none_or(|end| end.frame.id > message.frame)
+            })
         };
         let callers = match calls.iter().position(is_own) {
             Some(own) => vec![own],
@@ -229,13 +245,15 @@ fn asked_in_calls<'c>(conversation: &'c ConversationView<'_>, calls: &[Attempt<'
 }
 
 fn client_responses_are_processed(conversation: &ConversationView<'_>) -> Judgment {
-    let calls: Vec<Attempt<'_, '_>> = conversation.probes(CALL_AS_HOST).collect();
+    let calls = [CALL_AS_HOST, CALL_AS_CANCELING_HOST].into_iter().flat_map(|probe| conversation.probes(probe));
+    let calls: Vec<Attempt<'_, '_>> = calls.collect();
     let asked = asked_in_calls(conversation, &calls);
     if asked.is_empty() && conversation.handshake().is_some() {
         return Judgment::NotApplicable("no call asked the user or the model".into());
     }
     let is_answered = |caller: &usize| calls[*caller].request.is_some_and(|request| conversation.answer_to(request).is_some());
     let mut violations = broken_after_decline(&calls, &asked);
+    violations.extend(lost_after_responses(conversation));
     let of_silent = asked.iter().filter(|asked| !asked.callers.iter().all(is_answered));
     violations.extend(endless_questions(&calls, of_silent, is_answered));
     let is_sound = |caller: &usize| is_answered(caller) && breakage(&calls[*caller]).is_none();
@@ -258,6 +276,28 @@ fn broken_after_decline(calls: &[Attempt<'_, '_>], asked: &[AskedInCall<'_>]) ->
         Some(Violation::new(message, frames))
     });
     broken.collect()
+}
+
+/// Calls that asked for something, and got no response after the client had given it, each time.
+fn lost_after_responses(conversation: &ConversationView<'_>) -> Vec<Violation> {
+    let calls: Vec<Attempt<'_, '_>> = conversation.probes(LOST_REQUEST).collect();
+    let asked = asked_in_calls(conversation, &calls);
+    let lost = calls.iter().enumerate().filter_map(|(index, call)| {
+        let is_lost = call.request.is_some_and(|request| conversation.answer_to(request).is_none());
+        let last = asked.iter().rfind(|asked| asked.callers == [index]).filter(|_| is_lost)?;
+        let (_, response) = last.response?;
+        let what = match (last.is_for_user(), last.is_declined()) {
+            (true, true) => "the user declined",
+            (true, false) => "the user responded",
+            (false, _) => "the model responded",
+        };
+        let message = format!("after {what}, `{}` got no response", call.subject());
+        let mut frames = call.frames();
+        frames.extend([last.frame, response]);
+        frames.sort_unstable();
+        Some(Violation::new(message, frames))
+    });
+    lost.collect()
 }
 
 /// What runtimes say, in lower case, where the content is read that a form has only if it is accepted.

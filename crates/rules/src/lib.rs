@@ -11,6 +11,7 @@ mod catalogue;
 mod causes;
 mod examples;
 mod judging;
+mod lost_requests;
 mod net;
 mod page;
 mod rule_definition;

@@ -6,6 +6,7 @@ use super::answers::{
     Meaning, Pairing, ServerMessage, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown,
 };
 use super::jsonrpc::RESPONSES;
+use super::lost_requests;
 use super::modern::supports_legacy;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use mcproof_analysis::diagnosis::{missing_piece, remedy_for_body};
@@ -476,12 +477,18 @@ fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::Broken(vec![Violation { tolerance, ..Violation::new(message, frames) }])
 }
 
-/// The last cancellation in the moment before a frame: what it sets off takes a while.
+/// The last cancellation in the moment before a frame, since what it sets off takes a while; or, however long before, one beyond which the
+/// server did not come: it was busy, and has responded to nothing that was sent later.
 fn canceled_before(conversation: &ConversationView<'_>, end: FrameId) -> Option<FrameId> {
     const SHORTLY: Duration = Duration::from_secs(2);
     let is_shortly_before = |frame: FrameId| frame < end && conversation.elapsed(frame, end).is_some_and(|elapsed| elapsed <= SHORTLY);
+    let is_beyond = |frame: FrameId| {
+        let mut later = conversation.requests().filter(|(request, _)| request.frame.id > frame);
+        later.any(|(_, answer)| answer.is_some_and(|answer| answer.frame.id < end))
+    };
     let canceled = conversation.from_client().filter(|message| message.method() == Some(methods::notifications::CANCELLED));
-    canceled.map(|message| message.frame.id).rfind(|frame| is_shortly_before(*frame))
+    let canceled = canceled.map(|message| message.frame.id).filter(|frame| *frame < end);
+    canceled.rfind(|frame| is_shortly_before(*frame) || !is_beyond(*frame))
 }
 
 /// What a client sent: a message, or a request of HTTP that carries none.
@@ -647,6 +654,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     // Where the same fails without them, the headers are not to blame.
     violations.extend(unusual.into_iter().filter(|(method, _)| !plain.contains(method)).map(|(_, violation)| violation));
     violations.extend(hung_up(conversation, &pairing, is_valid));
+    violations.extend(lost_requests::violations(conversation));
     let is_judged = |index: usize| is_valid(index) && !may_be_silent(index);
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
     // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.
@@ -856,6 +864,26 @@ mod tests {
             ", after `ping` as `text/plain`",
         );
         check("> POST /mcp\n> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}", ", after `ping`");
+    }
+
+    #[test]
+    fn the_end_of_a_server_is_due_to_the_cancellation_beyond_which_it_did_not_come() {
+        let check = |response: &str, expected: bool| {
+            let text = format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a"}}}}
+                   > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":1}}}}
+                   ~ 5000
+                   > {{"jsonrpc":"2.0","id":2,"method":"ping"}}
+                   {response}
+                   > {{"jsonrpc":"2.0","id":3,"method":"ping"}}
+                   ! exited 1"#
+            );
+            let judged = stays_alive(&ConversationView::new(&example::read(&text, "stdio", "2025-11-25")));
+            let Judgment::Broken(violations) = judged else { panic!("{judged:?}") };
+            assert_eq!(violations[0].message.contains("after a request was canceled"), expected, "{}", violations[0].message);
+        };
+        check("~ 1", true);
+        check(r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#, false);
     }
 
     #[test]

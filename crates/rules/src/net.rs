@@ -4,12 +4,13 @@
 use super::answers::death;
 use super::judging;
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
-use super::{ConversationView, Strictness, broken_tools, prompts, unanswered};
+use super::rule_definition::{Area, RequirementLevel};
+use super::{ConversationView, Strictness, broken_tools, lost_requests, prompts, unanswered};
 use crate::sdk;
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{
-    CALLER, EXPLORED_IN_PART, LEFT_OUT, ONE_CONNECTION, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNKNOWN_CALL,
+    CALLER, DEADLINE, EXPLORED_IN_PART, LEFT_OUT, ONE_CONNECTION, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNKNOWN_CALL,
     UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, did_you_mean, named};
@@ -50,6 +51,7 @@ pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conv
         let (gaps, mut in_part) = (gaps(&conversations, &results), floods(&conversations));
         in_part.extend(broken_tools::in_part(&conversations));
         in_part.extend(prompts::in_part(&conversations));
+        in_part.extend(lost_requests::in_part(&conversations));
         (results, gaps, in_part)
     };
     sdk::explain(&mut results, &recorded, strictness);
@@ -94,10 +96,12 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_answered_once(conversations));
         gaps.extend(unusual_calls_without_response(conversations));
         gaps.extend(calls_lost_by_cancellations(conversations));
+        gaps.extend(lost_requests::gap(conversations, results));
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(broken_tools::gap(conversations));
         gaps.extend(unexplained_end(conversations, results));
-        gaps.extend(out_of_time(conversations, results).or_else(|| no_call(conversations)));
+        let in_part = || no_call(conversations).or_else(|| binding_rule_out_of_time(conversations, results));
+        gaps.extend(out_of_time(conversations, results).or_else(in_part));
         if gaps.is_empty() {
             gaps.extend(unanswered::gap(conversations, results));
         }
@@ -295,31 +299,46 @@ fn no_call(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint_for(why, hint).into(), conversation: None })
 }
 
+/// The rules that were left out for want of time, and why.
+fn left_out<'r>(conversations: &[ConversationView<'_>], results: &'r [RuleResult]) -> Vec<(&'r str, &'r str)> {
+    let marks = conversations.iter().flat_map(|one| &one.conversation.probes).filter(|probed| probed.probe == LEFT_OUT);
+    let reasons: BTreeSet<&str> = marks.filter_map(|probed| probed.subject.as_deref()).collect();
+    let left_out = results.iter().filter_map(|result| match &result.judged {
+        Judged::Untestable { why } => Some((result.rule.as_str(), why.as_str())).filter(|(_, why)| reasons.contains(why)),
+        _ => None,
+    });
+    left_out.collect()
+}
+
 /// That a large part of the rules was left out for want of time.
 fn out_of_time(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
     /// Of those that apply, one in so many.
     const PART: usize = 4;
-    let reasons: BTreeSet<&str> = conversations
-        .iter()
-        .flat_map(|one| &one.conversation.probes)
-        .filter(|probed| probed.probe == LEFT_OUT)
-        .filter_map(|probed| probed.subject.as_deref())
-        .collect();
-    let left_out: Vec<&str> = results
-        .iter()
-        .filter_map(|result| match &result.judged {
-            Judged::Untestable { why } => Some(why.as_str()).filter(|why| reasons.contains(why)),
-            _ => None,
-        })
-        .collect();
+    let left_out = left_out(conversations, results);
     let judged = results.iter().filter(|result| matches!(result.judged, Judged::Pass | Judged::Broken { .. })).count();
     let all = judged + left_out.len();
-    if left_out.len() * PART <= all {
-        return None;
-    }
-    let message = format!("{} of {all} rules were not tested, because {}", left_out.len(), left_out[0]);
-    let hint = hint_for(left_out[0], "give the check more time with --deadline");
-    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None })
+    let (_, why) = *left_out.first().filter(|_| left_out.len() * PART > all)?;
+    let message = format!("{} of {all} rules were not tested, because {why}", left_out.len());
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint_for(why, MORE_TIME).into(), conversation: None })
+}
+
+/// That there was no time for rules that a server has to keep, or for what it has to survive, however few they are.
+fn binding_rule_out_of_time(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
+    let left_out = left_out(conversations, results);
+    let binding: Vec<&(&str, &str)> = left_out.iter().filter(|(rule, why)| why.contains(DEADLINE) && is_binding(rule)).collect();
+    let (first, why) = binding.first()?;
+    let more = binding.len() - 1;
+    let and_more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let message = format!("`{first}`{and_more} could not be tested, because {why}");
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint_for(why, MORE_TIME).into(), conversation: None })
+}
+
+const MORE_TIME: &str = "give the check more time with --deadline";
+
+/// Whether a server has to keep a rule by the specification, or to survive what the rule tries.
+fn is_binding(rule: &str) -> bool {
+    let is_must = |rule: &super::Rule| rule.sources.iter().any(|source| source.level == RequirementLevel::Must);
+    super::find(rule).is_some_and(|rule| rule.area == Area::Robustness || is_must(rule))
 }
 
 /// What helps where something was left out, if more time does.

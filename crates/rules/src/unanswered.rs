@@ -1,6 +1,6 @@
 //! Ordinary requests that were given up or lost, or that failed inside of the server, although it has answered the very same request at
 //! other times. One of them alone says nothing: a tool may take as long as it likes, and a network loses a connection. Nor do several at a
-//! time: a machine may pause.
+//! time: a machine may pause. But one that a later request overtook was lost.
 
 use super::ConversationView;
 use super::answers::{Pairing, Request, first_abuse};
@@ -35,6 +35,8 @@ struct Lost {
     fate: Fate,
     /// With all of its texts.
     exact: Kind,
+    /// A request like it got its response earlier, and another one that was sent later got its own while this one was waited for.
+    is_overtaken: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -84,7 +86,9 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
             match (answer, fate.filter(|_| is_ordinary(request))) {
                 (_, Some(fate)) => {
                     let sent = conversation.elapsed(FrameId(0), request.frame).unwrap_or_default();
-                    let lost_request = Lost { conversation: index, subject: subject(request), sent, fate, exact: exact(request) };
+                    let is_overtaken = fate.waited() >= LEAST_WAIT && is_overtaken(conversation, &pairing, request, fate.waited());
+                    let lost_request =
+                        Lost { conversation: index, subject: subject(request), sent, fate, exact: exact(request), is_overtaken };
                     lost.push((kind(request), lost_request));
                 }
                 (Some(answer), None) => {
@@ -111,7 +115,8 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
             Fate::Errored => served.contains(&lost.exact),
         })
     });
-    let (_, first) = lost.first().filter(|_| times(&lost) >= LEAST)?;
+    let is_enough = times(&lost) >= LEAST || lost.iter().any(|(_, lost)| lost.is_overtaken);
+    let (_, first) = lost.first().filter(|_| is_enough)?;
     let subjects: Vec<String> = lost.iter().map(|(_, lost)| lost.subject.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let took = lost.iter().filter_map(|(kind, _)| slowest.get(kind)).max()?;
     let mut how = BTreeSet::new();
@@ -133,6 +138,17 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
     let hint = "look for what is used up: a connection, a lock or a place in a queue that a handler does not give back; or for a worker that \
                 crashes, and for state that one request leaves for the next";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(first.conversation) })
+}
+
+/// Whether requests like one that was waited for so long got their responses before it was sent, and others that were sent later while it was
+/// waited for: what is slow at first, or for a moment, does not explain it.
+fn is_overtaken(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, lost: &Request<'_>, waited: Duration) -> bool {
+    let of = kind(lost);
+    let answered = pairing.requests.iter().enumerate().filter(|(_, other)| kind(other) == of);
+    let answered = answered.filter_map(|(position, other)| Some((other.frame, pairing.answer_to(position)?.frame)));
+    let in_time = |answer: FrameId| conversation.elapsed(lost.frame, answer).is_some_and(|elapsed| elapsed * 2 <= waited);
+    let (earlier, later): (Vec<_>, Vec<_>) = answered.partition(|(request, _)| *request < lost.frame);
+    earlier.iter().any(|(_, answer)| *answer < lost.frame) && later.iter().any(|(_, answer)| in_time(*answer))
 }
 
 /// How many of the losses were not under way at the same time as the one before. Those of a conversation are in the order of their requests.
@@ -231,4 +247,32 @@ fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Fa
     let canceled = conversation.cancellation_of(request.id()).map(|cancellation| cancellation.frame.id);
     let end = canceled.or_else(|| Some(exchange?.end?.0.id));
     conversation.elapsed(request.frame, end?).map(Fate::GivenUp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn one_loss_counts_if_later_requests_overtook_it() {
+        let sent = |id: u32| {
+            format!(
+                "> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"a\",\"arguments\":{{\"b\":\"{id}\"}}}}}}\n"
+            )
+        };
+        let came = |id: u32| format!("~ 5\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}\n");
+        let canceled = |id: u32| {
+            format!("~ 700\n> {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n")
+        };
+        let check = |text: &str, expected: bool| {
+            let take = example::read(text, "stdio", "2025-11-25");
+            assert_eq!(gap(&[ConversationView::new(&take)], &[]).is_some(), expected, "{text}");
+        };
+        check(&(sent(1) + &came(1) + &sent(2) + &sent(3) + &came(3) + &canceled(2)), true);
+        // What is slow at its first call, or while nothing else is served.
+        check(&(sent(2) + &sent(3) + &came(3) + &canceled(2)), false);
+        check(&(sent(1) + &came(1) + &sent(2) + &canceled(2) + &sent(3) + &came(3)), false);
+        check(&(sent(1) + &came(1) + &sent(2) + &sent(3) + &came(3) + "~ 100\n" + &came(2)), false);
+    }
 }

@@ -30,7 +30,7 @@ use mcproof_suite::schema::suite_schema;
 use repository::Place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Create a first suite and CI configuration from a running server
 ///
@@ -124,6 +124,15 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         Planned { path: suite_file.clone().into(), text: suite.text.clone(), about: described(&suite) },
         Planned { path: files::SCHEMA.into(), text: format!("{:#}\n", suite_schema()), about: "schema of suites, for editors".into() },
     ];
+    // A lock takes its time, and what was explored is not to be lost meanwhile.
+    let is_new = planned.iter().all(|file| arguments.dir.join(&file.path).symlink_metadata().is_err());
+    let first = match is_new {
+        true => {
+            planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
+            files::write(&arguments.dir, &planned, &[], arguments.force)?.paths
+        }
+        false => Vec::new(),
+    };
     output::talk("locking the contract for each client kind …\n");
     let mut exit = Exit::Passed;
     let installation = install::find(&arguments.dir, resolved.target.command());
@@ -148,7 +157,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let scaffold = Scaffold { suite: &suite_file, variables: &reaching.variables, verifies, installation: &installation, place: &place };
     planned.extend(files::scaffold(&arguments.dir, &scaffold));
     planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
-    let written = files::write(&arguments.dir, &planned, arguments.force)?;
+    let written = files::write(&arguments.dir, &planned, &first, arguments.force)?;
     output::show(&written.told)?;
     if !reaching.variables.is_empty() {
         let names = reaching.variables.join(", ");
@@ -250,7 +259,8 @@ fn faults_of(session: &Session) -> Vec<String> {
 
 /// Shows the progress of the exploration.
 fn told(status: &mut Status) -> impl FnMut(Stage<'_>) {
-    |Stage { subject, number, of }| status.show(&format!("{number}/{of} {subject}"))
+    let began = Instant::now();
+    move |Stage { subject, number, of }| status.step(&format!("{number}/{of} {subject}"), began.elapsed())
 }
 
 struct Locked {

@@ -68,8 +68,8 @@ impl Brought {
             let is_whole = !payload.is_object() && !payload.is_array();
             leaves(&payload, &mut String::new(), &mut |path, value| match path.trim_start_matches('.') {
                 _ if is_whole => self.take(index, "", value, origin),
-                // Alone, it is the raw result.
-                path if path.starts_with("result") => self.take(index, &format!("$.{path}"), value, origin),
+                // It would be a path of the raw result, which finds it as well.
+                path if path.starts_with("result") => {}
                 path => self.take(index, path, value, origin),
             });
         }
@@ -490,7 +490,7 @@ mod tests {
         };
         brings("tools/call", json!({ "content": [said(&json!({ "id": ID }).to_string())] }), "id");
         brings("tools/call", json!({ "content": [], "_meta": { "a/session": ID } }), "result._meta.a/session");
-        brings("tools/call", json!({ "content": [], "structuredContent": { "result": ID } }), "$.result");
+        brings("tools/call", json!({ "content": [], "structuredContent": { "result": ID } }), "result.structuredContent.result");
         let link = json!({ "type": "resource_link", "uri": format!("doc://{ID}"), "name": "d" });
         brings("tools/call", json!({ "content": [link] }), "result.content[0].uri /doc://([A-Za-z0-9_-]+)/");
         brings("resources/list", json!({ "resources": [{ "uri": ID, "name": "static-1" }] }), "result.resources[0].uri");

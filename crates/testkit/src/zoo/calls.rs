@@ -94,6 +94,40 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::FormsWithoutEnd),
     ),
     broken_server(
+        "closed-form-hangs",
+        "asks the user for a name in the midst of a call, which does not end if the user closes the form",
+        "client-response-is-processed",
+        STDIO,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::CanceledFormsHang),
+    ),
+    broken_server(
+        "closed-form-kills",
+        "asks the user for a name in the midst of a call, and exits if the user closes the form",
+        "server-stays-alive",
+        STDIO,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::CanceledFormsKill),
+    ),
+    broken_server(
+        "missing-argument-hangs",
+        "never responds to a call without an argument that it requires",
+        "request-gets-response",
+        STDIO,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            if received.calls("echo") && complains(&message, "is a required property") { Vec::new() } else { vec![message] }
+        }),
+    ),
+    broken_server(
+        "calls-lost-beside-others",
+        "never responds to a call of a tool while several others are under way",
+        "request-gets-response",
+        STDIO,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::CallsLostBesideOthers),
+    ),
+    broken_server(
         "unknown-tool-internal-error",
         "calls an unknown tool an internal error",
         "call-unknown-tool-code",

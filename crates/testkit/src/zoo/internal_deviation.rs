@@ -22,6 +22,12 @@ pub(crate) enum InternalDeviation {
     BatchesRefused,
     /// A call over HTTP ends its connection, and gets no response.
     CallsHangUp,
+    /// A call of `echo` gets no response while others are under way.
+    CallsLostBesideOthers,
+    /// A call of `echo` asks the user for a name, and does not end if the user closes the form.
+    CanceledFormsHang,
+    /// The same, and the server exits.
+    CanceledFormsKill,
     CancelledRequestsAnswered,
     /// A connection closes after a response without `Connection: close`.
     ConnectionsCloseUnsaid,

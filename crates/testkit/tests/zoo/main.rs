@@ -83,7 +83,17 @@ fn the_correct_server_is_always_the_same() {
 const OF_TWO_CLIENTS: [&str; 2] = ["delete-ends-all-sessions", "results-by-id"];
 
 /// What these do shows only to a client that can be asked for what its user or its model says; `check` has one.
-const OF_USERS: [&str; 4] = ["declined-form-breaks", "forms-without-end", "pages-for-any-elicitation", "tools-for-any-sampling"];
+const OF_USERS: [&str; 6] = [
+    "closed-form-hangs",
+    "closed-form-kills",
+    "declined-form-breaks",
+    "forms-without-end",
+    "pages-for-any-elicitation",
+    "tools-for-any-sampling",
+];
+
+/// What these do shows only to a client that calls a tool wrongly, or several times at once.
+const OF_CALLERS: [&str; 2] = ["calls-lost-beside-others", "missing-argument-hangs"];
 
 /// What these do shows only in memory, and after many calls.
 const OF_MEMORY: [&str; 1] = ["keeps-memory-for-good"];
@@ -100,7 +110,7 @@ fn every_animal_differs_from_the_correct_server() {
         PLACES.into_iter().map(|place| (format!("{place:?}"), look("none", place.0, place.1))).collect();
     // Each broken server once on each transport: what it does is the same in both eras.
     let mut places: Vec<(&BrokenServer, &str, Era)> = Vec::new();
-    let hidden = [&OF_TWO_CLIENTS[..], &OF_USERS, &OF_MEMORY, &OF_METADATA].concat();
+    let hidden = [&OF_TWO_CLIENTS[..], &OF_USERS, &OF_CALLERS, &OF_MEMORY, &OF_METADATA].concat();
     let is_seen = |broken_server: &&BrokenServer| !hidden.contains(&broken_server.name);
     for broken_server in broken_servers().filter(is_seen) {
         for (transport, era) in broken_server.places() {

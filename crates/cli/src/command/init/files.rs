@@ -155,12 +155,13 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
     ]
 }
 
-/// Writes the files, and tells about each. Those that exist stay as they are; if there is nothing to add, that is an error.
-pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Result<Written, Failure> {
+/// Writes the files, and tells about each. Those that exist stay as they are, but for those that this run has written; if there is nothing to
+/// add, that is an error.
+pub(super) fn write(folder: &Path, planned: &[Planned], written: &[PathBuf], overwrite: bool) -> Result<Written, Failure> {
     let here = settings::current_folder();
     let shown = |path: &Path| path.strip_prefix(&here).unwrap_or(path).display().to_string();
-    let stays = |file: &Planned| !overwrite && file.is_in_the_way(folder);
-    if planned.iter().any(stays) && planned.iter().all(|file| folder.join(&file.path).symlink_metadata().is_ok()) {
+    let stays = |file: &Planned| !overwrite && !written.contains(&file.path) && file.is_in_the_way(folder);
+    if written.is_empty() && planned.iter().any(stays) && planned.iter().all(|file| folder.join(&file.path).symlink_metadata().is_ok()) {
         let all: Vec<String> = planned.iter().map(|file| shown(&file.path)).collect();
         let message = format!("{} already exist; nothing was written", all.join(", "));
         return Err(Failure::bad_input("file-exists", message).hint("--force overwrites, --dir FOLDER writes somewhere else"));

@@ -6,8 +6,10 @@ use super::session::rank;
 use super::ticket::Ticket;
 use super::{fixtures, legacy_tasks};
 use crate::zoo::InternalDeviation;
+use crate::zoo::deviation::die;
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 use uuid::Uuid;
@@ -65,11 +67,23 @@ fn asks_first(received: &Received, name: &str, ticket: &Ticket, outlet: &dyn Out
             server.ask(received, outlet, "sampling/createMessage", params);
         }
     }
-    if name != "echo" || received.is_modern() || !received.client_can("/elicitation") || !(is_endless || breaks) {
+    let (hangs, kills) = (server.deviates(InternalDeviation::CanceledFormsHang), server.deviates(InternalDeviation::CanceledFormsKill));
+    if name != "echo" || received.is_modern() || !received.client_can("/elicitation") || !(is_endless || breaks || hangs || kills) {
         return Ok(true);
     }
     let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let params = json!({ "message": "Who are you?", "requestedSchema": form });
+    if hangs || kills {
+        let answer = server.ask(received, outlet, "elicitation/create", params);
+        let is_canceled = answer.is_some_and(|answer| answer["action"] == "cancel");
+        if is_canceled && kills {
+            die(1);
+        }
+        while is_canceled && ticket.is_wanted(received.is_modern(), outlet) {
+            sleep(STEP);
+        }
+        return Ok(!is_canceled);
+    }
     let is_accepted = || {
         let answer = server.ask(received, outlet, "elicitation/create", params.clone());
         answer.is_some_and(|answer| answer["action"] == "accept")
@@ -89,6 +103,7 @@ fn run(received: &Received, name: &str, arguments: &Value, ticket: &Ticket, outl
     let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
     let server = &received.server;
     Some(match name {
+        "echo" if server.deviates(InternalDeviation::CallsLostBesideOthers) => return one_of_few(said(&text("text"))),
         "echo" => said(&text("text")),
         "add" => match sum(&arguments["a"], &arguments["b"]) {
             Some(sum) => structured(json!({ "sum": sum })),
@@ -119,6 +134,17 @@ fn run(received: &Received, name: &str, arguments: &Value, ticket: &Ticket, outl
         }
         _ => said("done"),
     })
+}
+
+/// What a pool of a few places gives: nothing, if all of them are taken.
+fn one_of_few(result: Value) -> Option<Value> {
+    const PLACES: usize = 3;
+    const WORK: Duration = Duration::from_millis(20);
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    let others = TAKEN.fetch_add(1, Ordering::SeqCst);
+    sleep(WORK);
+    TAKEN.fetch_sub(1, Ordering::SeqCst);
+    (others < PLACES).then_some(result)
 }
 
 /// `None` if no number of JSON can hold it.
