@@ -1,6 +1,7 @@
 //! Streams of notifications that a modern client requests.
 //! Source: 2026-07-28, basic/patterns/subscriptions.
 
+use super::modern::is_of_legacy_request;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, WireMessage};
 use mcproof_analysis::probes::LISTEN_TO_UNDECLARED;
@@ -111,6 +112,9 @@ fn subscriptions<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Subscriptio
             break;
         }
         let tag = wire_message.meta("subscriptionId");
+        if tag.is_none() && is_of_legacy_request(conversation, wire_message) {
+            continue;
+        }
         let is_ours = |subscription: &Subscription<'_>| match (subscription.request.exchange, wire_message.exchange, tag) {
             (Some(ours), Some(theirs), _) => ours == theirs,
             (_, _, Some(tag)) => subscription.request.id() == Some(tag),
