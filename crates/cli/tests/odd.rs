@@ -78,6 +78,7 @@ const USED: &[(&str, &str, i32, &str)] = &[
     ("sse", "sound", 0, ""),
     ("sse", "event-missing", 0, ""),
     ("sse", "answer-in-post", 3, "send the message on the event stream"),
+    ("sse", "answer-in-both", 0, "in the response to a POST"),
     ("sse", "endpoint-no-data", 3, "begin the line with `data: `"),
 ];
 
@@ -155,6 +156,7 @@ const TESTED: &[Tested] = &[
     ("sse", "endpoint-open", Some(("without the blank line", "two line feeds"))),
     ("sse", "endpoint-no-data", Some(("outside of `data:`", "begin the line with `data: `"))),
     ("sse", "answer-in-post", Some(("in the response to a POST", "send the message on the event stream"))),
+    ("sse", "answer-in-both", Some(("in the response to a POST", "send the message on the event stream"))),
 ];
 
 #[test]
@@ -371,6 +373,18 @@ fn a_check_judges_what_comes_after_the_start() {
     });
     assert!(sound.contains(&"call-unknown-tool-is-refused".to_owned()), "{sound:?}");
     assert_eq!([&refusing, &resetting], [&sound; 2]);
+}
+
+/// What clients pass over is told by a rule of its own, and nothing else is left unchecked for it.
+#[test]
+fn a_check_goes_on_where_clients_do() {
+    let words = odd("sse", "answer-in-both");
+    let ran = run(Path::new("."), &[&["check", "--json"], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{:?}\n{}", ran.code, ran.stderr));
+    let ruling = |id: &str| report["rules"].as_array().unwrap().iter().find(|ruling| ruling["rule"] == id).unwrap().clone();
+    let copies = ruling("request-gets-one-response");
+    assert!(copies.to_string().contains("in the body of the response to its POST"), "{copies}");
+    assert_eq!(ruling("initialize-gets-result")["judged"]["verdict"], "pass", "{}", ran.stdout);
 }
 
 /// What is wrong with a server only after its first call, or only once nobody asks it any more.

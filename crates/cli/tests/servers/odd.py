@@ -246,9 +246,12 @@ class Handler(BaseHTTPRequestHandler):
             if is_request and ODDITY == "answer-in-post":
                 return self.reply(200, "application/json", written(answer(message)))
             if is_request:
+                data = written(answer(message))
                 with LOCK:
-                    STREAMS[-1].write(event(written(answer(message))))
+                    STREAMS[-1].write(event(data))
                     STREAMS[-1].flush()
+                if ODDITY == "answer-in-both":
+                    return self.reply(200, "application/json", data)
             return self.reply(202)
         if not is_request:
             if ODDITY == "200-for-notification":
