@@ -17,6 +17,9 @@ ODDITY = sys.argv[1]
 TOOLS = [{"name": "echo", "description": "says it again", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]
 if ODDITY == "ascii-only":
     TOOLS[0]["inputSchema"] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+if ODDITY == "half-character":
+    # Half of a surrogate pair, as JavaScript leaves it where a text is cut within an emoji.
+    TOOLS[0]["description"] = "says it again \ud83d"
 FORM = {"type": "object", "properties": {"done": {"type": "boolean"}}}
 if ODDITY == "form":
     TOOLS.append({"name": "form", "description": "asks the user", "inputSchema": FORM})
