@@ -93,6 +93,8 @@ class Handler(BaseHTTPRequestHandler):
     served = 0
     calls = 0
     kept = {}
+    open = []
+    lock = threading.Lock()
     on_connection = 0
 
     def do_POST(self):
@@ -126,6 +128,20 @@ class Handler(BaseHTTPRequestHandler):
             reply = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
         if reply is None:
             return self.reply(202)
+        if mistake == "responds-on-another-stream" and b'"tools/call"' in body and "text/event-stream" in self.headers.get("Accept", ""):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            with Handler.lock:
+                Handler.open.append(self.wfile)
+            time.sleep(0.1)
+            # The stream of the request that came last is taken for that of the session.
+            with Handler.lock:
+                Handler.open[-1].write(f"data: {json.dumps(reply)}\n\n".encode())
+                Handler.open.remove(self.wfile)
+            self.close_connection = True
+            return None
         if mistake == "lets-clients-poll" and reply["id"] is not None and "result" in reply and b'"initialize"' not in body:
             # No mistake: the connection is closed after an event with an id, and the response comes to who asks for the rest of the stream.
             if "text/event-stream" in self.headers.get("Accept", ""):
