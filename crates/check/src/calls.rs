@@ -169,7 +169,7 @@ pub(super) async fn explore(check_options: &CheckOptions, explorer: Explorer<'_>
         let others = quick.into_iter().filter(|other| other.name != tool.name && growth::is_harmless(other));
         growth::take(&mut explorer, tool, others).await;
     }
-    tasks::take(&mut explorer, &also_as_tasks).await;
+    let last_look = tasks::take(&mut explorer, &also_as_tasks).await;
     // On a busy machine quick ones do as well, so that each is tried until one is.
     let until = Instant::now() + BUDGET;
     for tool in seem_slow {
@@ -187,6 +187,9 @@ pub(super) async fn explore(check_options: &CheckOptions, explorer: Explorer<'_>
         if after != listed {
             whole(&mut explorer, "list-after-calls-again", methods::TOOLS_LIST, "tools").await;
         }
+    }
+    if let Some(last_look) = last_look {
+        last_look.take(&mut explorer).await;
     }
     Some(explorer.end().await)
 }
