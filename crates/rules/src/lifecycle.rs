@@ -697,7 +697,7 @@ pub(super) fn was_hung_up(exchange: &HttpExchange<'_>) -> bool {
 
 fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
     let revision = Revision::at(&conversation.conversation.revision);
-    let violations: Vec<Violation> = match conversation.is_modern() {
+    let mut violations: Vec<Violation> = match conversation.is_modern() {
         true => undeclared_inputs(conversation, revision),
         false => {
             let Some(initialized) = initialized(conversation) else {
@@ -734,6 +734,8 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
             wrong.collect()
         }
     };
+    // The first one stands for all of them.
+    violations.sort_by_key(|violation| violation.tolerance.is_some());
     match conversation.conversation.opened {
         Opened::Yes => Judgment::from_violations(gathered(violations)),
         _ if !violations.is_empty() => Judgment::Broken(gathered(violations)),
