@@ -2,7 +2,7 @@
 //! Source: basic, messages; JSON-RPC 2.0.
 
 use super::ConversationView;
-use super::answers::{Meaning, Pairing, Request, ServerMessage, ServerResponse, first_abuse, gathered, messages, shown};
+use super::answers::{Meaning, Pairing, Request, ServerMessage, ServerResponse, first_abuse, gathered, messages, shown, taken_up};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, LEGAL_FORM, SAME_ID};
 use mcproof_analysis::wording::excerpt;
@@ -452,7 +452,8 @@ fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (us
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == SAME_ID) {
         let Some(other) = probed.subject.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()) else { continue };
         for (_, request) in pairing.within(probed.first, probed.end) {
-            let replies = || pairing.replies.iter().filter(|reply| reply.exchange.is_some() && reply.exchange == request.exchange);
+            let is_own = |exchange: ExchangeId| Some(taken_up(conversation, exchange)) == request.exchange;
+            let replies = || pairing.replies.iter().filter(|reply| reply.exchange.is_some_and(is_own));
             for (frame, result) in replies().filter_map(|reply| Some((reply.frame, reply.value.get("result")?))) {
                 seen += 1;
                 if mixed_up(request.value, result, std::iter::once(&other)).is_some() {
