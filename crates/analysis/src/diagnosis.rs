@@ -1,7 +1,7 @@
 //! Turns the failure of a connection or a request into a diagnostic: cause, evidence, remedy. The one place for these texts, for
 //! suites and one-shot commands alike.
 
-use crate::stdout_lines::{is_blank, remedy_for_banner, remedy_for_line};
+use crate::stdout_lines::{CUT_CHARACTER, has_half_surrogate, is_blank, remedy_for_banner, remedy_for_line};
 use crate::wording::{self, shortened};
 use crate::{interpreter, unread};
 use mcproof_client::auth::AuthorizationFailure;
@@ -601,7 +601,7 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Opt
         (Flaw::TooDeep(_), _) => return audience.bound(Bound::Depth),
         (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
         (Flaw::NotJson(_), Some(line)) if is_json_in_form(&line) => {
-            "write numbers that fit a double, below 1.8e308, and no half of a surrogate pair: JSON allows more than programs read".into()
+            "write numbers that fit a double, below 1.8e308: JSON allows more than programs read".into()
         }
         (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
             "write each message on one line: pretty-printed JSON spans several lines".into()
@@ -678,6 +678,9 @@ pub fn remedy_for_body(body: &[u8]) -> Option<&'static str> {
     }
     if text.trim_start().starts_with('<') {
         return Some("the body is a page, not a message: check the path of the URL, and what stands between the client and the server");
+    }
+    if has_half_surrogate(body) {
+        return Some(CUT_CHARACTER);
     }
     let is_message = |value: &Value| value.get("jsonrpc").is_some();
     match serde_json::from_str::<Value>(&text).ok()? {

@@ -89,6 +89,12 @@ pub fn has_notification(method: &str, revision: &str) -> bool {
     NOTIFICATIONS.iter().any(|known| known.name == method && known.span.has(revision))
 }
 
+/// Whether this revision has a request of a server with this method.
+pub fn has_request(method: &str, revision: &str) -> bool {
+    let revision = Revision::at(revision);
+    REQUESTS.iter().any(|known| known.name == method && known.span.has(revision))
+}
+
 /// The members of content that have to be base64 and are not (`data` of images and audio, `blob` of resources).
 pub fn base64_flaws(message: &Value, about: About<'_>, revision: &str) -> Vec<MessageFlaw> {
     judge(message, about, revision, Focus::Base64)

@@ -1,7 +1,9 @@
 //! Lines on stdout that are not messages: the remedy for each form that is known. Knows bytes only.
 
+use mcproof_record::without_half_surrogates;
 use regex::bytes::Regex;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 use std::sync::LazyLock;
 
 /// The begin of a message, also in notations that are not JSON.
@@ -54,6 +56,9 @@ pub fn remedy_for_line(line: &[u8]) -> Option<&'static str> {
     if line.starts_with(b"data:") || line.starts_with(b"event:") {
         return Some("write the message alone on its line: `data:` belongs to event streams over HTTP");
     }
+    if has_half_surrogate(line) {
+        return Some(CUT_CHARACTER);
+    }
     let begin = BEGIN.find(line)?.start();
     let mut values = serde_json::Deserializer::from_slice(&line[begin..]).into_iter::<IgnoredAny>();
     let first = values.next()?;
@@ -71,6 +76,15 @@ pub fn remedy_for_line(line: &[u8]) -> Option<&'static str> {
         }
         (Err(_), _) => "serialize messages with a JSON library: the line is not valid JSON",
     })
+}
+
+/// The remedy for what [`has_half_surrogate`].
+pub(crate) const CUT_CHARACTER: &str = "cut texts between characters: half of a surrogate pair is left of one, such as `\\ud83d` of an emoji, \
+                                        and clients that read JSON strictly drop the whole message";
+
+/// Whether a message is one but for half of a surrogate pair, as JavaScript writes it where a text is cut within a character.
+pub fn has_half_surrogate(line: &[u8]) -> bool {
+    BEGIN.is_match(line) && without_half_surrogates(line).is_some_and(|mended| serde_json::from_slice::<Value>(&mended).is_ok())
 }
 
 /// The remedy for lines that a package manager prints before it runs a script, if this is one of them.
@@ -110,7 +124,7 @@ mod tests {
     #[test]
     fn a_line_gets_the_remedy_for_its_form() {
         let utf_16 = |mark: &[u8]| [mark, &MESSAGE.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()].concat();
-        let rows: [(Vec<u8>, Option<&str>); 25] = [
+        let rows: [(Vec<u8>, Option<&str>); 27] = [
             (utf_16(b""), Some("UTF-16")),
             (utf_16(b"\xff\xfe"), Some("UTF-16")),
             (utf_16(b"\0\xff\xfe"), Some("UTF-16")),
@@ -132,6 +146,8 @@ mod tests {
             (MESSAGE.replace("[]", "NaN").into(), Some("NaN")),
             (MESSAGE.replace("[]", "[-Infinity]").into(), Some("NaN")),
             (MESSAGE.replace("}}", "},}").into(), Some("a JSON library")),
+            (MESSAGE.replace("[]", r#""\ud83d""#).into(), Some("between characters")),
+            (MESSAGE.replace("[]", r#""\ud83d\ude00""#).into(), None),
             (MESSAGE.into(), None),
             ("{".into(), None),
             (r#"{"level": "info", "message": "started"}"#.into(), None),

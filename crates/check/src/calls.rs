@@ -2,7 +2,7 @@
 
 use super::explorer::{Explorer, ParallelOutcome, ParallelRequest, left_out_because, timed_out};
 use super::listing::whole;
-use super::{CheckOptions, Permission, growth, tasks};
+use super::{CheckOptions, Permission, features, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
@@ -10,10 +10,11 @@ use mcproof_analysis::probes::{
     LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN, SILENT_BESIDE_CANCELED, SLOW_AT_TIMES, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
-use mcproof_client::{Answers, Asked, AskedLog, ConnectOptions, Elicitation, Sampling};
+use mcproof_client::{Answers, Asked, AskedLog, ConnectOptions, Elicitation, Sampling, Subscription};
 use mcproof_protocol::{EraChoice, Revision, Transport, meta, methods};
 use mcproof_record::{Conversation, FrameId, Opened};
 use serde_json::{Map, Value, json};
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -162,14 +163,18 @@ pub(super) async fn explore(check_options: &CheckOptions, explorer: Explorer<'_>
         let message = format!("{} {were} not called: not declared read-only (allow calls with --call)", named(&spared));
         explorer.record_observation(EXPLORED_IN_PART, &message);
     }
+    // Without its type, as what a check awaits is nested deeply.
+    let opening: Pin<Box<dyn Future<Output = Vec<Subscription>> + Send + '_>> = Box::pin(features::open_subscriptions(&mut explorer));
+    let subscriptions = opening.await;
     let Called { slow: seem_slow, quick, quickest } = call(&mut explorer, &tools).await;
+    features::close_subscriptions(subscriptions).await;
     let goes_on = call_again(&mut explorer, &quick).await;
     call_without_arguments(&mut explorer, &quick).await;
     if let Some(tool) = quickest.filter(|_| goes_on) {
         let others = quick.into_iter().filter(|other| other.name != tool.name && growth::is_harmless(other));
         growth::take(&mut explorer, tool, others).await;
     }
-    tasks::take(&mut explorer, &also_as_tasks).await;
+    let last_look = tasks::take(&mut explorer, &also_as_tasks).await;
     // On a busy machine quick ones do as well, so that each is tried until one is.
     let until = Instant::now() + BUDGET;
     for tool in seem_slow {
@@ -187,6 +192,9 @@ pub(super) async fn explore(check_options: &CheckOptions, explorer: Explorer<'_>
         if after != listed {
             whole(&mut explorer, "list-after-calls-again", methods::TOOLS_LIST, "tools").await;
         }
+    }
+    if let Some(last_look) = last_look {
+        last_look.take(&mut explorer).await;
     }
     Some(explorer.end().await)
 }

@@ -16,7 +16,8 @@ use mcproof_analysis::diagnosis::sentence;
 use mcproof_analysis::probes::{LEFT_OUT, TokenType};
 use mcproof_client::{
     Beside, CallFailure, ClientProfile, ConnectFailure, ConnectOptions, HeaderCase, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
-    RawHttpResponse, Reply, Session, ShutdownTimeouts, SseFailure, Tap, Target, WaitFor, open_bare, open_session, request_elsewhere,
+    RawHttpResponse, Reply, Session, ShutdownTimeouts, SseFailure, Subscription, Tap, Target, WaitFor, open_bare, open_session,
+    request_elsewhere,
 };
 use mcproof_protocol::{EraChoice, Revision, Transport, methods};
 use mcproof_record::{Conversation, Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript};
@@ -594,26 +595,43 @@ impl<'a> Explorer<'a> {
 
     /// Listens for what the filter names, at most for `hold` after the acknowledgement, and cancels then.
     pub(super) async fn listen(&mut self, probe: &str, filter: Map<String, Value>, hold: Duration) {
-        let Some(patience) = self.patience(methods::SUBSCRIPTIONS_LISTEN) else { return };
         let first = self.tap.mark();
-        let deadline = patience.min(MOST_FOR_AN_ACKNOWLEDGEMENT);
-        let outcome = match self.session.listen(filter, deadline).await {
-            Ok(mut subscription) => {
-                let end = self.until.min(Instant::now() + hold);
-                while subscription.next(end.saturating_duration_since(Instant::now())).await.is_ok() {}
-                subscription.close();
-                ProbeOutcome::Done
-            }
+        let Some((subscription, outcome)) = self.open_subscription(filter).await else { return };
+        if let Some(mut subscription) = subscription {
+            let end = self.until.min(Instant::now() + hold);
+            while subscription.next(end.saturating_duration_since(Instant::now())).await.is_ok() {}
+            subscription.close();
+        }
+        self.record_probe(probe, None, first, outcome);
+    }
+
+    /// Listens for what the filter names until the subscription is dropped. `None` if it was not acknowledged.
+    pub(super) async fn subscribe(&mut self, probe: &str, filter: Map<String, Value>) -> Option<Subscription> {
+        let first = self.tap.mark();
+        let (subscription, outcome) = self.open_subscription(filter).await?;
+        self.record_probe(probe, None, first, outcome);
+        subscription
+    }
+
+    /// `None` if it could not be tried.
+    async fn open_subscription(&mut self, filter: Map<String, Value>) -> Option<(Option<Subscription>, ProbeOutcome)> {
+        let deadline = self.patience(methods::SUBSCRIPTIONS_LISTEN)?.min(MOST_FOR_AN_ACKNOWLEDGEMENT);
+        let first = self.tap.mark();
+        // Without its type, as what a check awaits is nested deeply.
+        let listening: Pin<Box<dyn Future<Output = Result<Subscription, ListenFailure>> + Send + '_>> =
+            Box::pin(self.session.listen(filter, deadline));
+        let listened = listening.await;
+        Some(match listened {
+            Ok(subscription) => (Some(subscription), ProbeOutcome::Done),
             Err(ListenFailure::Call(CallFailure::TimedOut { after, .. })) => {
                 match self.record_silence(methods::SUBSCRIPTIONS_LISTEN, first, after) {
-                    Wait::TooShort => return,
-                    Wait::LongEnough => ProbeOutcome::Silent,
+                    Wait::TooShort => return None,
+                    Wait::LongEnough => (None, ProbeOutcome::Silent),
                 }
             }
-            Err(ListenFailure::Call(_)) => ProbeOutcome::Gone,
-            Err(_) => ProbeOutcome::Done,
-        };
-        self.record_probe(probe, None, first, outcome);
+            Err(ListenFailure::Call(_)) => (None, ProbeOutcome::Gone),
+            Err(_) => (None, ProbeOutcome::Done),
+        })
     }
 
     /// A message as it stands, without waiting for a response.

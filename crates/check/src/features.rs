@@ -2,11 +2,12 @@
 //! asks for what is not, and leaves the server as it found it.
 
 use super::explorer::Explorer;
-use super::listing::UNKNOWN_NAME;
+use super::listing::{UNKNOWN_NAME, whole};
 use super::optional_members::{OTHER_LEVELS, level_form};
 use mcproof_analysis::probes::{
     APP_SCHEME, COMPLETE_TYPED, EXPLORED_IN_PART, LEGAL_FORM, LISTEN_TO_UNDECLARED, READ_APP, SUBSCRIBE_AGAIN, page_of,
 };
+use mcproof_client::Subscription;
 use mcproof_protocol::{Revision, methods};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +39,13 @@ pub(super) const CHANGES: [(&str, &str); 3] = [
 ];
 /// How long a subscription is held once it stands: what is sent without a cause comes at once.
 const HOLD: Duration = Duration::from_millis(250);
+
+/// A subscription that stands while tools are called.
+const LISTEN_DURING_CALLS: &str = "listen-during-calls";
+/// Resources of one subscription.
+const MOST_LISTENED: usize = 50;
+/// How long a notification of what a call changed may take.
+const ON_ITS_WAY: Duration = Duration::from_millis(100);
 
 /// A resource that no server has.
 pub(super) const NO_RESOURCE: &str = "mcproof://no/such/resource";
@@ -285,12 +293,7 @@ async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
 
 /// Listens once for everything that the server declared, once for nothing, and once for what it did not declare.
 pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
-    let mut filter = Map::new();
-    for (kind, path) in CHANGES {
-        if explorer.declares(path) {
-            filter.insert(kind.into(), Value::Bool(true));
-        }
-    }
+    let mut filter = declared_changes(explorer);
     if let Some(uri) = texts(resources, "uri").next().filter(|_| explorer.declares("resources/subscribe")) {
         filter.insert("resourceSubscriptions".into(), json!([uri]));
     }
@@ -306,6 +309,46 @@ pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
     if !undeclared.is_empty() && !explorer.is_over() {
         explorer.listen(LISTEN_TO_UNDECLARED, undeclared, Duration::ZERO).await;
     }
+}
+
+/// The filter for the changes that the server declares.
+fn declared_changes(explorer: &Explorer<'_>) -> Map<String, Value> {
+    CHANGES.into_iter().filter(|(_, path)| explorer.declares(path)).map(|(kind, _)| (kind.to_owned(), Value::Bool(true))).collect()
+}
+
+/// Opens subscriptions that stand while tools are called, which may change what they are about: one to nothing, and one to all that the server
+/// declares.
+pub(super) async fn open_subscriptions(explorer: &mut Explorer<'_>) -> Vec<Subscription> {
+    // Where connections are in the way of one another, calls would wait for the end of the subscriptions.
+    if !explorer.is_modern() || explorer.is_over() || explorer.check_options.budget.reuse().is_some() {
+        return Vec::new();
+    }
+    let mut all = declared_changes(explorer);
+    if explorer.declares("resources/subscribe") {
+        let resources = whole(explorer, "list-for-subscription", methods::RESOURCES_LIST, "resources").await;
+        let uris: Vec<&str> = texts(&resources, "uri").take(MOST_LISTENED).collect();
+        if !uris.is_empty() {
+            all.insert("resourceSubscriptions".into(), json!(uris));
+        }
+    }
+    let mut open = Vec::new();
+    // Over stdio, what has no tag seems to belong to the last one.
+    let filters = if all.is_empty() { Vec::new() } else { vec![Map::new(), all] };
+    for filter in filters {
+        open.extend(explorer.subscribe(LISTEN_DURING_CALLS, filter).await);
+        if explorer.was_last_silent(LISTEN_DURING_CALLS) {
+            break;
+        }
+    }
+    open
+}
+
+/// Ends them, once what the calls changed had the time to come.
+pub(super) async fn close_subscriptions(open: Vec<Subscription>) {
+    if !open.is_empty() {
+        sleep(ON_ITS_WAY).await;
+    }
+    open.into_iter().for_each(Subscription::close);
 }
 
 /// Sets each level of the log, turns it down as a legacy client does, asks for something that may be logged, and asks for a level that does not exist.

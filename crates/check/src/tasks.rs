@@ -8,7 +8,7 @@ use mcproof_client::Session;
 use mcproof_protocol::{Revision, methods};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// The one revision that has them.
 /// What is asked for, in milliseconds: longer than this conversation conversations.
@@ -19,6 +19,8 @@ const WORK: Duration = Duration::from_secs(5);
 const CALL: Duration = Duration::from_millis(1200);
 /// The same for a state: some servers keep it until somebody asks for the result.
 const STATE: Duration = Duration::from_millis(700);
+/// How much longer than the first task the work of a canceled one may take.
+const AFTER_WORK: Duration = Duration::from_millis(300);
 /// No task, and no page.
 const UNKNOWN: &str = "mcproof-no-such-task";
 
@@ -40,10 +42,30 @@ impl Support {
     }
 }
 
+/// Tasks that have ended, and the moment at which the work of the canceled one would have ended as well: whoever lets it go on may change its
+/// status only then.
+pub(super) struct LastLook {
+    tasks: Vec<String>,
+    at: Instant,
+}
+
+impl LastLook {
+    /// Asks for each task once more, as late as that.
+    pub(super) async fn take(self, explorer: &mut Explorer<'_>) {
+        if explorer.is_over() {
+            return;
+        }
+        sleep_until(self.at).await;
+        for task in &self.tasks {
+            status(explorer, "after its work", task).await;
+        }
+    }
+}
+
 /// Tools that may be called at all.
-pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Callable]) {
+pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Callable]) -> Option<LastLook> {
     if explorer.is_modern() || !Revision::at(explorer.revision()).has_tasks() || explorer.is_over() {
-        return;
+        return None;
     }
     let first = |support: fn(Support) -> bool| tools.iter().find(|tool| support(Support::of(tool)));
     let plain = first(|support| support == Support::None);
@@ -51,7 +73,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Callable]) {
         if let Some(tool) = plain {
             call(explorer, "task-undeclared", tool, true).await;
         }
-        return;
+        return None;
     }
     if let Some(tool) = plain {
         call(explorer, "task-forbidden", tool, true).await;
@@ -60,9 +82,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Callable]) {
         call(explorer, "task-needed", tool, false).await;
     }
     unknown(explorer).await;
-    if let Some(tool) = first(|support| support != Support::None) {
-        lives(explorer, tool).await;
-    }
+    lives(explorer, first(|support| support != Support::None)?).await
 }
 
 /// A call that is not to become a task, which may take its time.
@@ -86,8 +106,9 @@ async fn unknown(explorer: &mut Explorer<'_>) {
 }
 
 /// One task that may end by itself, and one that is cancelled.
-async fn lives(explorer: &mut Explorer<'_>, tool: &Callable) {
-    let Some(first) = create(explorer, tool, 1).await else { return };
+async fn lives(explorer: &mut Explorer<'_>, tool: &Callable) -> Option<LastLook> {
+    let first = create(explorer, tool, 1).await?;
+    let began = Instant::now();
     status(explorer, "after it was made", &first).await;
     if explorer.declares("tasks/list") {
         let list = async |session: &Session, deadline: Duration| session.list(methods::TASKS_LIST, "tasks", deadline).await;
@@ -97,6 +118,7 @@ async fn lives(explorer: &mut Explorer<'_>, tool: &Callable) {
     let wanted =
         ParallelRequest { probe: "task-result", subject: first.clone(), method: methods::TASKS_RESULT, params: json!({ "taskId": first }) };
     let outcomes = explorer.request_in_parallel(&[wanted], WORK, Instant::now() + WORK).await;
+    let worked = outcomes.first().and_then(|outcome| outcome.response.as_ref()).map_or(Duration::ZERO, |_| began.elapsed());
     status(explorer, "after its result", &first).await;
     if outcomes.first().is_some_and(|outcome| outcome.response.is_some()) {
         explorer.send_request("task-result-again", Some(&first), methods::TASKS_RESULT, json!({ "taskId": first })).await;
@@ -105,7 +127,8 @@ async fn lives(explorer: &mut Explorer<'_>, tool: &Callable) {
         cancel(explorer, "task-cancel", &first).await;
     }
     status(explorer, "at last", &first).await;
-    let Some(second) = create(explorer, tool, 2).await else { return };
+    let second = create(explorer, tool, 2).await?;
+    let at = Instant::now() + worked + AFTER_WORK;
     let misleading = json!({ "taskId": second, "_meta": { RELATED: { "taskId": first } } });
     let misled = ParallelRequest { probe: "task-status", subject: MISLED.into(), method: methods::TASKS_GET, params: misleading };
     explorer.request_in_parallel(&[misled], STATE, Instant::now() + STATE).await;
@@ -114,6 +137,7 @@ async fn lives(explorer: &mut Explorer<'_>, tool: &Callable) {
     cancel(explorer, "task-cancel-ended", &second).await;
     status(explorer, "at last", &second).await;
     explorer.mark_unfinished_work();
+    Some(LastLook { tasks: vec![first, second], at })
 }
 
 async fn create(explorer: &mut Explorer<'_>, tool: &Callable, number: usize) -> Option<String> {

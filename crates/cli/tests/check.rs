@@ -501,6 +501,31 @@ fn connections_that_are_in_the_way_of_one_another_are_one_finding_and_take_no_de
 }
 
 #[test]
+fn a_response_on_the_stream_of_another_request_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let mistake = "responds-on-another-stream";
+    let arguments = ["check", "http://127.0.0.1:${port}/mcp", "--", "python3", server.to_str().unwrap(), mistake, "${port}"];
+    let (_, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+    assert!(stdout.contains("http-response-is-on-request-stream"), "{stdout}{stderr}");
+}
+
+/// A server may close the connection after an event with an id, and give the response to a GET with that id: to requests in whatever form.
+#[test]
+fn a_server_that_lets_clients_poll_is_as_sound_as_one_that_responds_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let found = ["nothing", "lets-clients-poll"].map(|mistake| {
+        let arguments = ["check", "--json", "http://127.0.0.1:${port}/mcp", "--", "python3", server.to_str().unwrap(), mistake, "${port}"];
+        let (_, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+        let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{mistake}: {stdout}{stderr}"));
+        let judged = report["rules"].as_array().unwrap().iter().filter(|ruling| ruling["judged"]["findings"].is_array());
+        judged.map(|ruling| ruling["rule"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    });
+    assert_eq!(found[1], found[0]);
+}
+
+#[test]
 fn a_body_that_is_broken_for_those_who_accept_compression_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");

@@ -52,6 +52,7 @@ const USED: &[(&str, &str, i32, &str)] = &[
     ("stdio", "batch", 0, "found an array"),
     ("stdio", "no-jsonrpc", 0, "`jsonrpc` is not \"2.0\""),
     ("stdio", "jsonrpc-1", 0, "`jsonrpc` is not \"2.0\""),
+    ("stdio", "half-character", 0, "a line on stdout that is not an MCP message"),
     ("stdio", "bom", 3, "byte order mark"),
     ("stdio", "pretty", 3, "pretty-printed JSON spans several lines"),
     ("stdio", "unknown-version", 0, "the revision \"2031-01-01\", which does not exist"),
@@ -78,6 +79,7 @@ const USED: &[(&str, &str, i32, &str)] = &[
     ("sse", "sound", 0, ""),
     ("sse", "event-missing", 0, ""),
     ("sse", "answer-in-post", 3, "send the message on the event stream"),
+    ("sse", "answer-in-both", 0, "in the response to a POST"),
     ("sse", "endpoint-no-data", 3, "begin the line with `data: `"),
 ];
 
@@ -132,6 +134,7 @@ const TESTED: &[Tested] = &[
     ("stdio", "string-id", Some(("where the request had the number", "1 is not \"1\""))),
     ("stdio", "prefix", Some(("the response is not a valid message", "there is something else before it"))),
     ("stdio", "quotes", Some(("the response is not a valid message", "single quotes"))),
+    ("stdio", "half-character", Some(("the response is not a valid message", "cut texts between characters"))),
     ("stdio", "utf-16", Some(("the response is not a valid message", "stdout is UTF-16"))),
     ("stdio", "no-newline", Some(("without a line feed", "end each message with a line feed"))),
     ("http", "sound", None),
@@ -155,6 +158,7 @@ const TESTED: &[Tested] = &[
     ("sse", "endpoint-open", Some(("without the blank line", "two line feeds"))),
     ("sse", "endpoint-no-data", Some(("outside of `data:`", "begin the line with `data: `"))),
     ("sse", "answer-in-post", Some(("in the response to a POST", "send the message on the event stream"))),
+    ("sse", "answer-in-both", Some(("in the response to a POST", "send the message on the event stream"))),
 ];
 
 #[test]
@@ -371,6 +375,18 @@ fn a_check_judges_what_comes_after_the_start() {
     });
     assert!(sound.contains(&"call-unknown-tool-is-refused".to_owned()), "{sound:?}");
     assert_eq!([&refusing, &resetting], [&sound; 2]);
+}
+
+/// What clients pass over is told by a rule of its own, and nothing else is left unchecked for it.
+#[test]
+fn a_check_goes_on_where_clients_do() {
+    let words = odd("sse", "answer-in-both");
+    let ran = run(Path::new("."), &[&["check", "--json"], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{:?}\n{}", ran.code, ran.stderr));
+    let ruling = |id: &str| report["rules"].as_array().unwrap().iter().find(|ruling| ruling["rule"] == id).unwrap().clone();
+    let copies = ruling("request-gets-one-response");
+    assert!(copies.to_string().contains("in the body of the response to its POST"), "{copies}");
+    assert_eq!(ruling("initialize-gets-result")["judged"]["verdict"], "pass", "{}", ran.stdout);
 }
 
 /// What is wrong with a server only after its first call, or only once nobody asks it any more.

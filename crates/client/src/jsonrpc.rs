@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 messages as MCP uses them. Reads and writes; knows no methods and no transport.
 
 use crate::transport::JsonLimits;
-use mcproof_record::{Json, JsonObject, JsonSize, holds_more_values, is_plain};
+use mcproof_record::{Json, JsonObject, JsonSize, holds_more_values, is_plain, without_half_surrogates};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
@@ -151,8 +151,10 @@ fn has(text: &[u8], word: &str) -> bool {
 }
 
 /// The responses that clients which put up with more find in bytes that are no message: in an array, with any `jsonrpc`, with a number
-/// such as `1.0` as their id, with an `error` that is `null`.
+/// such as `1.0` as their id, with an `error` that is `null`, with half of a surrogate pair in a text.
 pub(crate) fn tolerant_responses(bytes: &[u8], limits: JsonLimits) -> Vec<(RequestId, Result<Json, RpcError>)> {
+    let mended = without_half_surrogates(bytes);
+    let bytes = mended.as_deref().unwrap_or(bytes);
     if !matches!(parse_members(bytes, limits), Ok(_) | Err(Flaw::NotAnObject(_))) {
         return Vec::new();
     }

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof_client::{ConnectOptions, Endpoint, Session, Tap, Target, open_session};
+use mcproof_client::{ConnectOptions, Endpoint, RawHttpRequest, Session, Tap, Target, open_session};
 use mcproof_protocol::EraChoice;
 use mcproof_record::FrameBody;
 use serde_json::{Value, json};
@@ -194,4 +194,28 @@ async fn streams_that_are_resumed_at_the_same_time_do_not_mix() {
         call.await.unwrap();
     }
     assert!(session.faults().is_empty(), "{:?}", session.faults());
+}
+
+#[tokio::test]
+async fn what_is_sent_as_it_stands_is_taken_up_again_like_a_request() {
+    let resume: Resume = Arc::new(|id| match id.strip_prefix("again-") {
+        None => Resumed { events: format!("id: again-{id}\nretry: 5\ndata:\n\n"), stream: Ending::Closed },
+        Some(id) => {
+            let (tool, request) = parts(id);
+            let answer = json!({ "jsonrpc": "2.0", "id": request, "result": { "tool": tool } });
+            Resumed { events: event(&answer), stream: Ending::Open }
+        }
+    });
+    let session = Server::start(resume).await.open().await;
+    let message = json!({ "jsonrpc": "2.0", "id": 901, "method": "tools/call", "params": { "name": "a" } });
+    let reply = session.send_message(message.as_object().unwrap(), DEADLINE).await.unwrap().unwrap();
+    assert_eq!(reply.answer.unwrap()["tool"], "a");
+    let body = message.to_string().replace("901", "902").into_bytes();
+    let question = RawHttpRequest { method: "POST".into(), body, in_session: true, ..RawHttpRequest::default() };
+    let response = session.ask_over_http(&question, DEADLINE).await.unwrap().unwrap();
+    let answer: Value = serde_json::from_slice(&response.body).unwrap();
+    assert_eq!((&answer["id"], &answer["result"]["tool"]), (&json!(902), &json!("a")));
+    // A GET opens a stream of its own.
+    let question = RawHttpRequest { method: "GET".into(), body: Vec::new(), ..question };
+    assert!(session.ask_over_http(&question, Duration::from_millis(200)).await.unwrap().is_err());
 }

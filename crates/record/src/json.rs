@@ -82,6 +82,32 @@ pub fn is_plain(text: &[u8]) -> bool {
         && !text.chunks_exact(DIGITS / 2).any(|part| part.iter().all(u8::is_ascii_digit))
 }
 
+/// JSON with a replacement character in the place of each half of a surrogate pair, which remains where a text is cut within a character;
+/// `None` if there is none. The grammar of JSON allows it (RFC 8259, section 8.2), and not every program reads it.
+pub fn without_half_surrogates(text: &[u8]) -> Option<Vec<u8>> {
+    let mut mended: Option<Vec<u8>> = None;
+    let mut at = 0;
+    while let Some(offset) = text.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
+        let escape = at + offset;
+        at = match code_unit(text, escape) {
+            Some(0xd800..=0xdbff) if matches!(code_unit(text, escape + 6), Some(0xdc00..=0xdfff)) => escape + 12,
+            Some(0xd800..=0xdfff) => {
+                mended.get_or_insert_with(|| text.to_vec())[escape..escape + 6].copy_from_slice(b"\\ufffd");
+                escape + 6
+            }
+            // The next character is escaped, be it a backslash.
+            _ => escape + 2,
+        };
+    }
+    mended
+}
+
+/// The code unit of an escape that begins there.
+fn code_unit(text: &[u8], at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
 impl<T> From<T> for Json<T> {
     fn from(value: T) -> Self {
         Self::Read(value)
@@ -142,6 +168,19 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for Json<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_of_a_surrogate_pair_is_replaced_and_nothing_else() {
+        let check = |text: &str, expected: Option<&str>| {
+            let mended = without_half_surrogates(text.as_bytes()).map(|mended| String::from_utf8(mended).unwrap());
+            assert_eq!(mended.as_deref(), expected, "{text}");
+        };
+        check(r#"{"a":"cut \ud83d"}"#, Some(r#"{"a":"cut \ufffd"}"#));
+        check(r#""\ude00 \uD83D\uD83D\ude00""#, Some(r#""\ufffd \ufffd\uD83D\ude00""#));
+        for whole in [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\u00e4\n""#, "\"\\", r#""\ud8"#, "{}"] {
+            check(whole, None);
+        }
+    }
 
     fn check<T: Shape + Clone + Serialize + std::fmt::Debug>(text: &str, expected: &str) {
         let found = serde_json::from_str::<Json<T>>(text);

@@ -246,6 +246,22 @@ fn meaning_by_id(
     Some(if earlier(request) == Some(reply.exchange) { Meaning::Again { request } } else { Meaning::Excused })
 }
 
+/// The exchange whose stream another one takes up where it broke off (2025-03-26 to 2025-11-25, transports, resumability), or itself.
+pub(super) fn taken_up(conversation: &ConversationView<'_>, exchange: ExchangeId) -> ExchangeId {
+    /// A stream may break off again and again.
+    const MOST: usize = 20;
+    let mut current = exchange;
+    for _ in 0..MOST {
+        let last = conversation.exchanges.get(&current).and_then(|resumed| resumed.request_header("last-event-id"));
+        let Some(last) = last.filter(|last| !last.is_empty()) else { break };
+        let is_last = |frame: &&Frame| matches!(&frame.body, FrameBody::SseEvent { id: Some(id), .. } if id == last);
+        let mut earlier = conversation.exchanges.range(..current).map(|(_, earlier)| earlier);
+        let Some(earlier) = earlier.rfind(|earlier| earlier.events.iter().any(is_last)) else { break };
+        current = earlier.id;
+    }
+    current
+}
+
 /// What is known if an id identifies no request.
 struct Inference<'c, 'a, 'r> {
     conversation: &'c ConversationView<'a>,
@@ -288,7 +304,8 @@ impl Inference<'_, '_, '_> {
             if exchange.is_some_and(|exchange| self.conversation.was_cut(exchange)) {
                 return Meaning::Excused;
             }
-            let mut carried = (0..self.requests.len()).filter(|request| self.requests[*request].exchange == reply.exchange);
+            let own = reply.exchange.map(|exchange| taken_up(self.conversation, exchange));
+            let mut carried = (0..self.requests.len()).filter(|request| self.requests[*request].exchange == own);
             return match carried.find(open) {
                 Some(request) => Meaning::WrongId { request },
                 // An answer to a notification is another law over HTTP: its response has to be empty.

@@ -202,6 +202,12 @@ fn unauthorized_names_metadata(conversation: &ConversationView<'_>) -> Judgment 
         Err(judgment) => return judgment,
     };
     let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
+    if let Some(hint) = metadata_hint(headers).filter(|hint| Url::parse(hint).is_err()) {
+        let message = format!("the 401 names `{}` as its `resource_metadata`, which is not a URL with a scheme and a host", excerpt(hint));
+        let remedy = Some("write the whole URL of the document, as clients reach it".to_owned());
+        let violation = Violation::new(message, evidence(&refused));
+        return Judgment::Broken(vec![Violation { tolerance: Some(WELL_KNOWN_PLACE_IS_LEFT), remedy, ..violation }]);
+    }
     // Only since 2025-11-25 the well-known place is enough.
     let place_is_enough = Revision::at(&conversation.conversation.revision) >= Revision::V2025_11_25;
     if metadata_hint(headers).is_some() || (place_is_enough && document(conversation, "resource-metadata").is_some()) {
@@ -216,12 +222,14 @@ fn unauthorized_names_metadata(conversation: &ConversationView<'_>) -> Judgment 
     Judgment::Broken(vec![Violation { tolerance: own_token(conversation), ..violation }])
 }
 
+const WELL_KNOWN_PLACE_IS_LEFT: &str = "clients that cannot read it look at the well-known URL";
+
 fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
         Err(judgment) => return judgment,
     };
-    let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else {
+    let Some((metadata, served, frames)) = document(conversation, "resource-metadata") else {
         let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
         let (vain, frames) = in_vain(conversation, "resource-metadata");
         return match metadata_hint(headers) {
@@ -236,10 +244,40 @@ fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
     let mut missing = Vec::new();
     missing.extend((!metadata.get("resource").is_some_and(Value::is_string)).then_some("`resource`"));
     missing.extend((!names_server).then_some("`authorization_servers`"));
-    let violation = (!missing.is_empty())
-        .then(|| Violation::new(format!("the protected resource metadata has no {}", missing.join(" and no ")), frames));
-    Judgment::from_violations(violation.into_iter().collect())
+    let mut violations = Vec::new();
+    if !missing.is_empty() {
+        let message = format!("the protected resource metadata has no {}", missing.join(" and no "));
+        violations.push(Violation::new(message, frames.iter().copied()));
+    }
+    let is_list = |value: &Value| value.as_array().is_some_and(|all| all.iter().all(Value::is_string));
+    for member in LISTS {
+        if let Some(value) = metadata.get(member).filter(|value| !is_list(value)) {
+            let message =
+                format!("`{member}` of the protected resource metadata is {}, not an array of strings", excerpt(value.to_string()));
+            let remedy = format!("write `\"{member}\": [\"…\"]` (RFC 9728, section 2)");
+            violations.push(Violation { remedy: Some(remedy), ..Violation::new(message, frames.iter().copied()) });
+        }
+    }
+    let kind = served.http.and_then(HttpExchange::media_type);
+    if kind.as_deref() != Some("application/json") {
+        let kind = kind.map_or_else(|| "no content type".to_owned(), |kind| format!("`Content-Type: {}`", excerpt(kind)));
+        let violation = Violation::new(format!("the protected resource metadata has {kind}, not `application/json`"), frames);
+        let remedy = Some("set `Content-Type: application/json` (RFC 9728, section 3.2)".to_owned());
+        violations.push(Violation { tolerance: Some(TYPE_IS_PASSED_OVER), remedy, ..violation });
+    }
+    Judgment::from_violations(violations)
 }
+
+/// Members of the protected resource metadata that are lists, besides the one that has to be there (RFC 9728, section 2).
+const LISTS: [&str; 5] = [
+    "scopes_supported",
+    "bearer_methods_supported",
+    "resource_signing_alg_values_supported",
+    "authorization_details_types_supported",
+    "dpop_signing_alg_values_supported",
+];
+
+const TYPE_IS_PASSED_OVER: &str = "many clients read the document whatever its type";
 
 fn resource_metadata_matches_url(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
@@ -280,13 +318,21 @@ fn authorization_server_has_metadata(conversation: &ConversationView<'_>) -> Jud
         };
     };
     match metadata.get("issuer").and_then(Value::as_str) {
-        Some(told) if told.trim_end_matches('/') == issuer.trim_end_matches('/') => Judgment::Pass,
+        Some(told) if told == issuer => Judgment::Pass,
+        Some(told) if told.trim_end_matches('/') == issuer.trim_end_matches('/') => {
+            let message = format!("the metadata of `{}` names the issuer `{}`, which has to be identical", excerpt(issuer), excerpt(told));
+            let remedy =
+                Some("write the issuer in both documents with the slash at its end, or in both without it (RFC 8414, 3.3)".to_owned());
+            Judgment::Broken(vec![Violation { tolerance: Some(SLASH_IS_PASSED_OVER), remedy, ..Violation::new(message, frames) }])
+        }
         told => {
             let told = told.map_or_else(|| "no issuer".to_owned(), |told| format!("the issuer `{}`", excerpt(told)));
             Judgment::Broken(vec![Violation::new(format!("the metadata of `{}` names {told}", excerpt(issuer)), frames)])
         }
     }
 }
+
+const SLASH_IS_PASSED_OVER: &str = "many clients do not compare the two, or pass over a slash at the end";
 
 fn authorization_server_offers_pkce(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgment) = refusal(conversation) {

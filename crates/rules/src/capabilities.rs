@@ -2,7 +2,7 @@
 //! Source: basic/lifecycle, capability negotiation; server/*, capabilities; server/utilities/logging.
 
 use super::answers::gathered;
-use super::modern::key_of;
+use super::modern::{is_of_legacy_request, key_of};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::messages::{has_notification, is_notification};
@@ -193,7 +193,8 @@ fn notification_methods_are_known(conversation: &ConversationView<'_>) -> Judgme
     if is_extended("experimental") || is_extended("extensions") {
         return Judgment::NotApplicable("the server declares more than MCP defines".into());
     }
-    let sent: Vec<&WireMessage<'_>> = conversation.from_server().filter(|message| message.is_notification()).collect();
+    let is_of_revision = |message: &&WireMessage<'_>| message.is_notification() && !is_of_legacy_request(conversation, message);
+    let sent: Vec<&WireMessage<'_>> = conversation.from_server().filter(is_of_revision).collect();
     let mut unknown: Vec<Violation> = Vec::new();
     for message in &sent {
         let revision = &conversation.conversation.revision;
@@ -228,7 +229,7 @@ fn notifications_are_declared(conversation: &ConversationView<'_>) -> Judgment {
     let mut violations: Vec<Violation> = Vec::new();
     for wire_message in conversation.from_server().filter(|wire_message| wire_message.is_notification()) {
         let Some((method, capability)) = wire_message.method().and_then(|method| Some((method, needs(method)?))) else { continue };
-        if conversation.capability(capability).is_some() {
+        if conversation.capability(capability).is_some() || is_of_legacy_request(conversation, wire_message) {
             continue;
         }
         let message = format!("`{method}` was sent, but `{}` is not declared", capability.replace('/', ".").replace("~1", "/"));

@@ -7,6 +7,7 @@ use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::diagnosis::{PAGE, is_page, remedy_for_body};
 use mcproof_analysis::probes::{BAD_VERSION_DELETE, BAD_VERSION_GET};
 use mcproof_analysis::read_json;
+use mcproof_analysis::stdout_lines::has_half_surrogate;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::is_gateway;
 use mcproof_protocol::Revision;
@@ -401,6 +402,7 @@ fn flaw_of_body(body: &[u8]) -> Option<String> {
         }
         // One that is cut short is told with how it is framed, one in another encoding with that.
         Err(error) if error.is_eof() || std::str::from_utf8(body).is_err() => None,
+        Err(_) if has_half_surrogate(body) => Some(format!("has half of a surrogate pair: `{}`", excerpt(body))),
         Err(_) => Some(match not_a_number(body) {
             Some(number) => format!("has the number `{number}`, which JSON does not have"),
             None => format!("is not valid JSON: `{}`", excerpt(body)),

@@ -2,15 +2,16 @@
 //! Source: basic/transports; 2026-07-28, basic/transports/streamable-http.
 
 use super::ConversationView;
-use super::answers::{ServerMessage, messages};
+use super::answers::{Meaning, Pairing, ServerMessage, messages};
 use super::http::SENDING;
 use super::http::json_body_is_json;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::HttpExchange;
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::methods;
-use mcproof_record::FrameId;
+use mcproof_record::{ExchangeId, FrameId};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// What follows from a response that came to the wrong client is one with it.
 pub(super) const NO_ANSWERS_TO_GET: &str = "http-get-stream-has-no-responses";
@@ -81,6 +82,21 @@ pub(super) const RULES: &[Rule] = &[
         sdks: &[("TypeScript", "`extra.sendNotification(…)` instead of `server.notification(…)`"), ("Python", "`ctx.report_progress(…)`")],
         ..Rule::DEFAULT
     },
+    Rule {
+        id: "http-response-is-on-request-stream",
+        area: Area::Http,
+        requirement: "the response to a request is sent in the HTTP response to its own POST, not in that to another one",
+        sources: &[RequirementSource {
+            revisions: revisions::SESSIONS,
+            level: RequirementLevel::Should,
+            source: "basic/transports#sending-messages-to-the-server",
+        }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(responses_are_on_their_streams),
+        why: "a client that reads the stream of each request by itself waits until its deadline, and drops what another stream brings",
+        remedy: "keep the stream with its request, not in a variable of the session that the next request replaces",
+        ..Rule::DEFAULT
+    },
 ];
 
 /// Whole bodies that claim to be JSON and answer a message.
@@ -143,6 +159,35 @@ fn get_streams_have_no_answers(conversation: &ConversationView<'_>) -> Judgment 
         true => Judgment::NotApplicable("nothing was sent on the stream of a GET".into()),
         false => Judgment::from_violations(violation.into_iter().collect()),
     }
+}
+
+/// Requests whose response came in the HTTP response to another POST, while their own brought none. What a GET brings is the matter of other
+/// rules, and so is a copy of a response, or one with the id of another request.
+fn responses_are_on_their_streams(conversation: &ConversationView<'_>) -> Judgment {
+    let pairing = Pairing::of(conversation);
+    let is_post = |exchange: Option<ExchangeId>| {
+        exchange.and_then(|id| conversation.exchanges.get(&id)).is_some_and(|exchange| exchange.method == "POST")
+    };
+    let bringing: BTreeSet<ExchangeId> = pairing.replies.iter().filter_map(|reply| reply.exchange).collect();
+    let mut seen = 0;
+    let mut astray = Vec::new();
+    for reply in pairing.replies.iter().filter(|reply| is_post(reply.exchange)) {
+        let Meaning::Response { request } = reply.meaning else { continue };
+        seen += 1;
+        let request = &pairing.requests[request];
+        if request.exchange != reply.exchange && request.exchange.is_some_and(|own| !bringing.contains(&own)) {
+            astray.push((request, reply));
+        }
+    }
+    let violation = astray.first().map(|(request, reply)| {
+        let others = match astray.len() - 1 {
+            0 => String::new(),
+            more => format!(", and so did {more} more"),
+        };
+        let message = format!("the response to `{}` came in the HTTP response to another request{others}", excerpt(request.method()));
+        Violation::new(message, [request.frame, reply.frame])
+    });
+    Judgment::of(violation.into_iter().collect(), seen, "no request got a response")
 }
 
 fn progress_comes_on_its_stream(conversation: &ConversationView<'_>) -> Judgment {

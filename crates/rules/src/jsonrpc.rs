@@ -2,13 +2,13 @@
 //! Source: basic, messages; JSON-RPC 2.0.
 
 use super::ConversationView;
-use super::answers::{Meaning, Pairing, Request, ServerMessage, first_abuse, gathered, messages, shown};
+use super::answers::{Meaning, Pairing, Request, ServerMessage, ServerResponse, first_abuse, gathered, messages, shown, taken_up};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, LEGAL_FORM, SAME_ID};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, WireMessage};
 use mcproof_protocol::{Revision, error_code, methods};
-use mcproof_record::{FrameId, ProbeOutcome, Probed};
+use mcproof_record::{ExchangeId, FrameId, ProbeOutcome, Probed};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -238,7 +238,36 @@ fn answers_come_once(conversation: &ConversationView<'_>) -> Judgment {
         let message = format!("`{}` with the id {} got a second response{when}", request.method(), shown(request.id()));
         Violation::new(message, [Some(request.frame), first, Some(reply.frame)].into_iter().flatten())
     });
-    Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
+    let violations = gathered(violations.chain(copy_in_body(conversation, &pairing)).collect());
+    Judgment::of(violations, pairing.replies.len(), NO_ANSWER)
+}
+
+const PASSED_OVER: &str = "clients of HTTP+SSE pass over the body of the response to a POST";
+
+/// A response that is on the stream of HTTP+SSE, and in the body of the response to its POST as well.
+fn copy_in_body(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> Option<Violation> {
+    if !conversation.is_over("sse") {
+        return None;
+    }
+    let method_of = |exchange: Option<ExchangeId>| exchange.and_then(|id| conversation.exchanges.get(&id)).map(|exchange| exchange.method);
+    let in_bodies = pairing.replies.iter().filter(|reply| method_of(reply.exchange) == Some("POST"));
+    let mut copies = in_bodies.filter_map(|copy| {
+        let request = pairing.requests.iter().find(|request| request.exchange == copy.exchange && request.id() == copy.id())?;
+        let is_same =
+            |event: &&ServerResponse<'_>| event.id() == copy.id() && event.frame > request.frame && event.exchange != copy.exchange;
+        Some((request, pairing.replies.iter().find(is_same)?, copy))
+    });
+    let (request, event, copy) = copies.next()?;
+    let others = match copies.count() {
+        0 => String::new(),
+        count => format!(", and so did {count} more"),
+    };
+    let mut frames = [request.frame, event.frame, copy.frame];
+    frames.sort_unstable();
+    let message =
+        format!("`{}` got its response on the event stream and in the body of the response to its POST{others}", request.method());
+    let remedy = "respond to the POST with 202 and no body, and send the response on the event stream only".to_owned();
+    Some(Violation { tolerance: Some(PASSED_OVER), remedy: Some(remedy), ..Violation::new(message, frames) })
 }
 
 fn answers_have_one(conversation: &ConversationView<'_>) -> Judgment {
@@ -423,7 +452,8 @@ fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (us
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == SAME_ID) {
         let Some(other) = probed.subject.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()) else { continue };
         for (_, request) in pairing.within(probed.first, probed.end) {
-            let replies = || pairing.replies.iter().filter(|reply| reply.exchange.is_some() && reply.exchange == request.exchange);
+            let is_own = |exchange: ExchangeId| Some(taken_up(conversation, exchange)) == request.exchange;
+            let replies = || pairing.replies.iter().filter(|reply| reply.exchange.is_some_and(is_own));
             for (frame, result) in replies().filter_map(|reply| Some((reply.frame, reply.value.get("result")?))) {
                 seen += 1;
                 if mixed_up(request.value, result, std::iter::once(&other)).is_some() {

@@ -10,6 +10,7 @@ use super::lost_requests;
 use super::modern::supports_legacy;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use mcproof_analysis::diagnosis::{missing_piece, remedy_for_body};
+use mcproof_analysis::messages::has_request;
 use mcproof_analysis::probes::{LEGAL_FORM, parallel_number};
 use mcproof_analysis::wording::{excerpt, reason, shortened};
 use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, USUAL_PROBES, WireMessage, unusual_headers};
@@ -705,7 +706,7 @@ pub(super) fn was_hung_up(exchange: &HttpExchange<'_>) -> bool {
 
 fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
     let revision = Revision::at(&conversation.conversation.revision);
-    let violations: Vec<Violation> = match conversation.is_modern() {
+    let mut violations: Vec<Violation> = match conversation.is_modern() {
         true => undeclared_inputs(conversation, revision),
         false => {
             let Some(initialized) = initialized(conversation) else {
@@ -725,20 +726,40 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
                 server_message.frame < initialized || server_message.exchange.is_some_and(shakes_hands)
             };
             let attempt = messages(conversation).filter(|server_message| server_message.is_request() && !is_early(server_message));
-            let missing = attempt.filter_map(|server_message: ServerMessage<'_>| {
-                let missing = undeclared(revision, declared, server_message.method()?, server_message.value.get("params"))?;
-                let message =
-                    format!("the server sent the request `{}`, but the client has not declared `{missing}`", server_message.method()?);
-                Some(Violation::new(message, [server_message.frame]))
+            let has_more = |declared: Option<&Value>| declared.and_then(Value::as_object).is_some_and(|members| !members.is_empty());
+            let are_extended = ["experimental", "extensions"]
+                .iter()
+                .any(|key| has_more(conversation.capability(key)) || has_more(declared.and_then(|declared| declared.get(key))));
+            let wrong = attempt.filter_map(|server_message: ServerMessage<'_>| {
+                let method = server_message.method()?;
+                if let Some(missing) = undeclared(revision, declared, method, server_message.value.get("params")) {
+                    let message = format!("the server sent the request `{method}`, but the client has not declared `{missing}`");
+                    return Some(Violation::new(message, [server_message.frame]));
+                }
+                // One with an id that is a notification has a rule of its own.
+                let is_known = has_request(method, &conversation.conversation.revision) || method.starts_with("notifications/");
+                (!is_known && !are_extended).then(|| unknown_request(conversation, method, server_message.frame))
             });
-            missing.collect()
+            wrong.collect()
         }
     };
+    // The first one stands for all of them.
+    violations.sort_by_key(|violation| violation.tolerance.is_some());
     match conversation.conversation.opened {
         Opened::Yes => Judgment::from_violations(gathered(violations)),
         _ if !violations.is_empty() => Judgment::Broken(gathered(violations)),
         _ => Judgment::Untestable("there was no complete conversation".into()),
     }
+}
+
+const REFUSED_BY_CLIENTS: &str = "clients respond with error -32601, as to any request that they do not know";
+
+/// A request that no revision, or another one, has: which requests a server may send is a closed list (schema, `ServerRequest`).
+fn unknown_request(conversation: &ConversationView<'_>, method: &str, frame: FrameId) -> Violation {
+    let revision = &conversation.conversation.revision;
+    let message = format!("the server sent the request `{}`, which {revision} does not have", excerpt(method));
+    let remedy = "declare what belongs to an extension under `capabilities.experimental` on both sides, and send it only then".to_owned();
+    Violation { tolerance: Some(REFUSED_BY_CLIENTS), remedy: Some(remedy), ..Violation::new(message, [frame]) }
 }
 
 /// Input that a result asks for (2026-07-28, basic/patterns/mrtr) and that its request has not declared.

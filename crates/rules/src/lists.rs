@@ -205,10 +205,29 @@ fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
             unfinished = Some(format!("page {} of `{}` leads on, and the next one was not listed", walk.pages.len(), walk.method));
         }
     }
+    violations.extend(refused_again(conversation, &walks));
     match unfinished {
         Some(why) if violations.is_empty() => Judgment::Untestable(why),
         _ => Judgment::of(violations, walks.len(), NO_LIST),
     }
+}
+
+/// That a list which was listed to its end leads on again, and refuses its own cursor then: who lists anew, as after a `list_changed`
+/// notification, is left with the first pages.
+fn refused_again(conversation: &ConversationView<'_>, first: &[ListedPages<'_>]) -> Option<Violation> {
+    let was_whole = |walk: &ListedPages<'_>| first.iter().any(|known| known.method == walk.method && known.is_complete);
+    let again = ["list-again", "list-after-calls"].into_iter().flat_map(|probe| ListedPages::of(conversation, probe));
+    again.filter(was_whole).find_map(|walk| {
+        let last = walk.pages.last().filter(|page| page.next.is_some())?;
+        let (answer, frames) = walk.refused.as_ref()?;
+        let message = format!(
+            "page {} of `{}` leads on, and its cursor got {answer}, although the whole list came before",
+            walk.pages.len(),
+            walk.method
+        );
+        let remedy = "accept a cursor as often as it is sent: the same list may be requested again in a session".to_owned();
+        Some(Violation { remedy: Some(remedy), ..Violation::new(message, [last.frame].into_iter().chain(frames.iter().copied())) })
+    })
 }
 
 /// The position of a page that begins with the last item of the page before it.

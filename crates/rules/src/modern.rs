@@ -303,6 +303,27 @@ pub(super) fn supports_legacy(conversation: &ConversationView<'_>) -> bool {
     conversation.conversation.probes.iter().any(|probed| probed.probe == "speaks-legacy")
 }
 
+/// Whether a message of the server may belong to a request that a server of both eras serves as one of an earlier revision: one that does not
+/// name the revision of the conversation, in its metadata and over HTTP in its header. Where nothing shows what a message belongs to, that is
+/// the last request before it, and each that has no response by then.
+pub(super) fn is_of_legacy_request(conversation: &ConversationView<'_>, message: &WireMessage<'_>) -> bool {
+    if !supports_legacy(conversation) {
+        return false;
+    }
+    let revision = Some(conversation.conversation.revision.as_str());
+    let is_legacy = |request: &WireMessage<'_>| {
+        let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id));
+        let lacks_header = exchange.is_some_and(|exchange| exchange.request_header("mcp-protocol-version") != revision);
+        lacks_header || request.meta("protocolVersion").and_then(Value::as_str) != revision
+    };
+    let mut earlier = conversation.requests().rev().filter(|(request, _)| request.frame.id < message.frame.id);
+    if let Some(exchange) = message.exchange {
+        return earlier.any(|(request, _)| request.exchange == Some(exchange) && is_legacy(request));
+    }
+    let Some((last, _)) = earlier.next() else { return false };
+    is_legacy(last) || earlier.any(|(request, answer)| is_legacy(request) && answer.is_none_or(|answer| answer.frame.id > message.frame.id))
+}
+
 /// The discoveries that have all their metadata, with their responses.
 fn discoveries<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c WireMessage<'c>, &'c WireMessage<'c>)> {
     let whole = |request: &WireMessage<'_>| {
@@ -638,7 +659,8 @@ fn server_sends_no_requests(conversation: &ConversationView<'_>) -> Judgment {
     let turned = turned_legacy(conversation);
     let messages: Vec<_> =
         conversation.from_server().filter(|wire_message| turned.is_none_or(|turned| wire_message.frame.id < turned)).collect();
-    let asking: Vec<_> = messages.iter().filter(|wire_message| wire_message.is_request()).collect();
+    let is_asking = |wire_message: &&&WireMessage<'_>| wire_message.is_request() && !is_of_legacy_request(conversation, wire_message);
+    let asking: Vec<_> = messages.iter().filter(is_asking).collect();
     let mut violations = Vec::new();
     if let Some(first) = asking.first() {
         let others = if asking.len() > 1 { format!(", the first of {}", asking.len()) } else { String::new() };

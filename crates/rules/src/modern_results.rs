@@ -1,6 +1,7 @@
 //! What results of the modern era contain besides their content, and which messages may precede them.
 //! Source: 2026-07-28, basic, server/utilities/caching, basic/patterns/mrtr, server/utilities/logging.
 
+use super::modern::is_of_legacy_request;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, WireMessage};
 use mcproof_analysis::named;
@@ -199,7 +200,8 @@ fn logs_only_when_requested(conversation: &ConversationView<'_>) -> Judgment {
     let logged = conversation
         .from_server()
         .filter(|wire_message| wire_message.method() == Some(methods::notifications::MESSAGE))
-        .filter(|wire_message| initialized.is_none_or(|initialized| wire_message.frame.id < initialized));
+        .filter(|wire_message| initialized.is_none_or(|initialized| wire_message.frame.id < initialized))
+        .filter(|wire_message| !is_of_legacy_request(conversation, wire_message));
     // Over HTTP, the response shows which request the message belongs to; over stdio, any earlier request may have enabled it.
     let unrequested: Vec<&WireMessage<'_>> = logged
         .filter(|log| {
@@ -224,6 +226,26 @@ fn logs_only_when_requested(conversation: &ConversationView<'_>) -> Judgment {
 mod tests {
     use super::*;
     use mcproof_analysis::example;
+
+    /// What a server of both eras sends for a request of an earlier revision, its defaults for those decide.
+    #[test]
+    fn a_log_of_a_request_without_metadata_is_one_of_an_earlier_revision() {
+        let call = |id: u32, meta: &str| {
+            format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"a\"{meta}}}}}\n")
+        };
+        let log = "< {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"called\"}}\n";
+        let answer = |id: u32| format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"resultType\":\"complete\"}}}}\n");
+        let modern = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+        let check = |eras: &str, meta: &str, is_sound: bool| {
+            let text = format!("{eras}{}{log}{}{}{}", call(1, meta), answer(1), call(2, modern), answer(2));
+            let judged = logs_only_when_requested(&ConversationView::new(&example::read(&text, "stdio", "2026-07-28")));
+            assert_eq!(judged == Judgment::Pass, is_sound, "{text}: {judged:?}");
+        };
+        check("@ speaks-legacy\n", "", true);
+        check("@ speaks-legacy\n", r#","_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01"}"#, true);
+        check("@ speaks-legacy\n", modern, false);
+        check("", "", false);
+    }
 
     #[test]
     fn hints_that_are_both_missing_are_one_violation() {

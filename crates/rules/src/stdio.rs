@@ -6,7 +6,7 @@ use super::answers::{gathered, is_message};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::diagnosis::{Audience, served_url_in};
 use mcproof_analysis::read_json;
-use mcproof_analysis::stdout_lines::{JSON_WHITESPACE, is_header, is_utf_16, remedy_for_line};
+use mcproof_analysis::stdout_lines::{JSON_WHITESPACE, has_half_surrogate, is_header, is_utf_16, remedy_for_line};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
 use serde_json::Value;
@@ -221,10 +221,14 @@ fn only_messages(conversation: &ConversationView<'_>) -> Judgment {
     };
     let violations = noise.map(|line| Violation {
         remedy: remedy_for_line(line.bytes).map(str::to_owned).or_else(|| elsewhere(line)),
-        ..Violation::new(format!("a line on stdout is not a message: `{}`", excerpt(line.bytes)), [line.frame.id])
+        ..Violation::new(format!("a line on stdout {}: `{}`", flaw_of(line.bytes), excerpt(line.bytes)), [line.frame.id])
     });
     let violations = gathered(violations.collect()).into_iter().chain(cut_at_end(conversation, &lines));
     Judgment::of(violations.collect(), lines.len(), NO_LINE)
+}
+
+fn flaw_of(line: &[u8]) -> &'static str {
+    if has_half_surrogate(line) { "has half of a surrogate pair, so that not every client reads the message" } else { "is not a message" }
 }
 
 /// Why a part of a message counts one step less.

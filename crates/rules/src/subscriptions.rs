@@ -1,6 +1,7 @@
 //! Streams of notifications that a modern client requests.
 //! Source: 2026-07-28, basic/patterns/subscriptions.
 
+use super::modern::is_of_legacy_request;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, WireMessage};
 use mcproof_analysis::probes::LISTEN_TO_UNDECLARED;
@@ -96,6 +97,14 @@ fn is_of_a_subscription(method: &str) -> bool {
         || method == methods::notifications::RESOURCES_UPDATED
 }
 
+fn is_acknowledgement(notification: &WireMessage<'_>) -> bool {
+    notification.method() == Some(methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED)
+}
+
+/// What the acknowledgement alone says does not tell how the rest is sent.
+const NO_NOTIFICATION: &str =
+    "no subscription got a notification after its acknowledgement (calls that change something may cause one: --call)";
+
 /// Every subscription, and the notifications of subscriptions that belong to none.
 fn subscriptions<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Subscription<'c>>, Vec<&'c WireMessage<'c>>) {
     let requests = conversation.requests().filter(|(request, _)| request.method() == Some(methods::SUBSCRIPTIONS_LISTEN));
@@ -111,6 +120,9 @@ fn subscriptions<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Subscriptio
             break;
         }
         let tag = wire_message.meta("subscriptionId");
+        if tag.is_none() && is_of_legacy_request(conversation, wire_message) {
+            continue;
+        }
         let is_ours = |subscription: &Subscription<'_>| match (subscription.request.exchange, wire_message.exchange, tag) {
             (Some(ours), Some(theirs), _) => ours == theirs,
             (_, _, Some(tag)) => subscription.request.id() == Some(tag),
@@ -224,7 +236,7 @@ fn notifications_are_tagged(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for subscription in &all {
         for notification in &subscription.notifications {
-            seen += 1;
+            seen += usize::from(!is_acknowledgement(notification));
             let tag = notification.meta("subscriptionId");
             if tag == subscription.request.id() {
                 continue;
@@ -238,7 +250,7 @@ fn notifications_are_tagged(conversation: &ConversationView<'_>) -> Judgment {
         }
     }
     violations.dedup_by(|later, first| later.message == first.message);
-    Judgment::of(violations, seen, "no subscription got a notification")
+    Judgment::of(violations, seen, NO_NOTIFICATION)
 }
 
 /// What came on a subscription when the client had canceled it, and the server had responded to what followed. One notification may
@@ -302,9 +314,11 @@ fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
         ));
     }
     violations.dedup_by(|later, first| later.message == first.message);
+    let notifications = all.iter().flat_map(|subscription| &subscription.notifications);
+    let seen = notifications.filter(|notification| !is_acknowledgement(notification)).count();
     match (violations.is_empty(), without_any(conversation, &all)) {
         (true, Some(judgment)) => judgment,
-        _ => Judgment::from_violations(violations),
+        _ => Judgment::of(violations, seen, NO_NOTIFICATION),
     }
 }
 

@@ -45,10 +45,10 @@ async fn ask(explorer: &mut Explorer<'_>, http_requests: &Questions) -> Option<V
     None
 }
 
-/// Of the last exchange.
+/// Of the last POST: a stream that ended before its response was taken up again by a GET.
 fn ids_of_last(transcript: &Transcript) -> Vec<String> {
     let asked = transcript.frames.iter().rev().find_map(|frame| match &frame.body {
-        FrameBody::HttpRequest { exchange, .. } => Some(*exchange),
+        FrameBody::HttpRequest { exchange, method, .. } if method == "POST" => Some(*exchange),
         _ => None,
     });
     let id_of = |body: &FrameBody| match body {

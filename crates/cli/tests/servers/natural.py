@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+import uuid
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 
 mistake = sys.argv[1]
@@ -91,6 +92,9 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served = 0
     calls = 0
+    kept = {}
+    open = []
+    lock = threading.Lock()
     on_connection = 0
 
     def do_POST(self):
@@ -124,9 +128,33 @@ class Handler(BaseHTTPRequestHandler):
             reply = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
         if reply is None:
             return self.reply(202)
+        if mistake == "responds-on-another-stream" and b'"tools/call"' in body and "text/event-stream" in self.headers.get("Accept", ""):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            with Handler.lock:
+                Handler.open.append(self.wfile)
+            time.sleep(0.1)
+            # The stream of the request that came last is taken for that of the session.
+            with Handler.lock:
+                Handler.open[-1].write(f"data: {json.dumps(reply)}\n\n".encode())
+                Handler.open.remove(self.wfile)
+            self.close_connection = True
+            return None
+        if mistake == "lets-clients-poll" and reply["id"] is not None and "result" in reply and b'"initialize"' not in body:
+            # No mistake: the connection is closed after an event with an id, and the response comes to who asks for the rest of the stream.
+            if "text/event-stream" in self.headers.get("Accept", ""):
+                place = f"{uuid.uuid4().hex}-0"
+                Handler.kept[place] = reply
+                return self.reply(200, f"id: {place}\nretry: 20\ndata:\n\n", "text/event-stream")
         return self.reply(400 if reply["id"] is None else 200, json.dumps(reply), "application/json")
 
     def do_GET(self):
+        place = self.headers.get("Last-Event-ID")
+        if place in Handler.kept:
+            text = f"id: {place[:-1]}1\ndata: {json.dumps(Handler.kept[place])}\n\n"
+            return self.reply(200, text, "text/event-stream")
         if mistake != "stream-takes-all":
             return self.reply(405)
         self.send_response(200)

@@ -17,6 +17,9 @@ ODDITY = sys.argv[1]
 TOOLS = [{"name": "echo", "description": "says it again", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]
 if ODDITY == "ascii-only":
     TOOLS[0]["inputSchema"] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+if ODDITY == "half-character":
+    # Half of a surrogate pair, as JavaScript leaves it where a text is cut within an emoji.
+    TOOLS[0]["description"] = "says it again \ud83d"
 FORM = {"type": "object", "properties": {"done": {"type": "boolean"}}}
 if ODDITY == "form":
     TOOLS.append({"name": "form", "description": "asks the user", "inputSchema": FORM})
@@ -246,9 +249,12 @@ class Handler(BaseHTTPRequestHandler):
             if is_request and ODDITY == "answer-in-post":
                 return self.reply(200, "application/json", written(answer(message)))
             if is_request:
+                data = written(answer(message))
                 with LOCK:
-                    STREAMS[-1].write(event(written(answer(message))))
+                    STREAMS[-1].write(event(data))
                     STREAMS[-1].flush()
+                if ODDITY == "answer-in-both":
+                    return self.reply(200, "application/json", data)
             return self.reply(202)
         if not is_request:
             if ODDITY == "200-for-notification":

@@ -546,8 +546,10 @@ impl Inbox for Dispatcher {
 
     fn fault(&self, frame: FrameId, kind: ViolationKind) {
         let mut state = self.state();
-        if state.faults.len() < MAX_STORED {
-            state.faults.push(Fault { frame, kind: kind.shortened() });
+        let fault = Fault { frame, kind: kind.shortened() };
+        // One may be told as soon as it is seen, and again once it is known what came of it.
+        if state.faults.len() < MAX_STORED && !state.faults.contains(&fault) {
+            state.faults.push(fault);
         }
     }
 

@@ -84,7 +84,7 @@ impl Session {
     pub async fn send_message(&self, message: &Map<String, Value>, deadline: Duration) -> Result<Option<Reply>, CallFailure> {
         let headers = self.headers_of(Some(message));
         let body = Value::Object(message.clone()).to_string().into_bytes();
-        let (resume, repeat) = (Resume::Never, repeat_of(message));
+        let (resume, repeat) = (self.resumes(), repeat_of(message));
         let is_request = message.contains_key("id") && message.contains_key("method");
         if is_request {
             let mut waiting = self.dispatcher.expect_response_to(id_of(message))?;
@@ -143,7 +143,16 @@ impl Session {
         match &self.wire.connection {
             Connection::Stdio(stdio) => stdio.send_bytes(bytes, cut, purpose),
             Connection::InMemory(channel) => channel.send_bytes(bytes, cut, purpose),
-            http => http.send(Envelope { body: bytes, purpose, headers, resume: Resume::Never, repeat: Repeat::Never }),
+            http => http.send(Envelope { body: bytes, purpose, headers, resume: self.resumes(), repeat: Repeat::Never }),
+        }
+    }
+
+    /// What the session does with any request: what is said in another way is to be heard like the rest. Revision 2026-07-28 has no ids of
+    /// events.
+    fn resumes(&self) -> Resume {
+        match self.handshake.era {
+            Era::Legacy => Resume::FromLastEvent,
+            Era::Modern => Resume::Never,
         }
     }
 
@@ -267,7 +276,9 @@ impl Session {
         all.extend(question.headers.iter().cloned());
         let question = RawHttpRequest { headers: all, ..question.clone() };
         let spelled = (spelling != HeaderCase::Lower).then(|| exchanger.spelled(spelling));
-        Some(ask(spelled.as_ref().unwrap_or(exchanger), &url, &question, way, deadline).await)
+        let is_of_message = question.method == "POST" && matches!(self.wire.connection, Connection::Http(_));
+        let resume = if is_of_message { self.resumes() } else { Resume::Never };
+        Some(ask(spelled.as_ref().unwrap_or(exchanger), &url, &question, way, resume, deadline).await)
     }
 
     /// Closes the stdin of a server that is reached over stdio, and goes on listening. `false` if it is not.
@@ -320,7 +331,7 @@ pub async fn request_elsewhere(
     let endpoint = Endpoint { url: url.clone(), headers: Vec::new() };
     let exchanger = Exchanger::new(&endpoint, options.limits, &options.network, tap);
     let exchanger = exchanger.map_err(|failure| unreachable(failure.to_string().into()))?;
-    ask(&exchanger, url, question, Way::New, deadline).await
+    ask(&exchanger, url, question, Way::New, Resume::Never, deadline).await
 }
 
 async fn ask(
@@ -328,6 +339,7 @@ async fn ask(
     url: &Url,
     question: &RawHttpRequest,
     way: Way,
+    resume: Resume,
     deadline: Duration,
 ) -> Result<RawHttpResponse, CallFailure> {
     let started = Instant::now();
@@ -336,7 +348,7 @@ async fn ask(
         "POST" => serde_json::from_slice(&question.body).map_or(Repeat::Never, |message: Map<String, Value>| repeat_of(&message)),
         _ => Repeat::Never,
     };
-    match timeout(deadline, exchanger.ask(question, url, way, repeat)).await {
+    match timeout(deadline, exchanger.ask(question, url, way, repeat, resume)).await {
         Ok(Ok((head, body))) => Ok(RawHttpResponse { head, body, elapsed: started.elapsed() }),
         Ok(Err(reason)) => Err(unreachable(reason)),
         Err(_) => Err(silent(&format!("{} {}", question.method, url.path()), deadline)),

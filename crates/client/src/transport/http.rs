@@ -140,7 +140,7 @@ impl Exchanger {
         let opened = async {
             match beside {
                 Some(stream) => first.hold(stream, url).await.map(Some),
-                None => first.ask(question, url, Way::New, Repeat::Never).await.map(|_| None),
+                None => first.ask(question, url, Way::New, Repeat::Never, Resume::Never).await.map(|_| None),
             }
         };
         let held = match timeout(patience, opened).await {
@@ -148,7 +148,7 @@ impl Exchanger {
             Ok(Err(_)) => return Beside::Broken,
             Err(_) => return Beside::NoneServed,
         };
-        let mut asked = pin!(second.ask(question, url, Way::New, Repeat::Never));
+        let mut asked = pin!(second.ask(question, url, Way::New, Repeat::Never, Resume::Never));
         let is_served = timeout(patience, &mut asked).await;
         if let Some(held) = held {
             let exchange = held.head.exchange;
@@ -220,13 +220,15 @@ impl Exchanger {
     }
 
     /// One request that belongs to no message; its headers win over all others. Of an event stream the data of its
-    /// first event is given, and as much read as the request says, since it may never end.
+    /// first event is given, and as much read as the request says, since it may never end. One that ends before it is taken up again, where
+    /// `resume` has it so.
     pub(crate) async fn ask(
         &self,
         question: &RawHttpRequest,
         url: &Url,
         way: Way,
         repeat: Repeat,
+        resume: Resume,
     ) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
         let RawHttpRequest { method, body, reads, sends, .. } = question;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not a valid HTTP method"))?;
@@ -260,19 +262,43 @@ impl Exchanger {
         if *reads == Reads::Head {
             return Ok((head, Vec::new()));
         }
-        let mut first = None;
-        let deliver = |event: &Event, _| match &event.data {
-            Some(data) if !data.is_empty() => {
-                first.get_or_insert_with(|| data.clone());
-                if *reads == Reads::All { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            }
-            _ => ControlFlow::Continue(()),
-        };
-        let broken = self.events(open, None, deliver).await;
+        let mut beginning = Beginning { first: None, position: Position::default(), reads: *reads };
+        let broken = self.events(open, None, |event: &Event, _| beginning.pass(event)).await;
+        if resume == Resume::FromLastEvent && beginning.is_resumable() {
+            // On the heap: the usual exchange does not carry the room for it along.
+            Box::pin(self.take_up(question, url, &mut beginning)).await;
+        }
+        let first = beginning.first;
         match (first, broken) {
             (Some(data), _) => Ok((head, data)),
             (None, None) => Ok((head, Vec::new())),
             (None, Some(broken)) => Err(broken),
+        }
+    }
+
+    /// Takes up the stream of a request that ended before its first message, again and again, until there is one or the server offers no
+    /// stream (2025-11-25, transports, sending messages to the server: a server may close the connection after an event with an id).
+    async fn take_up(&self, question: &RawHttpRequest, url: &Url, beginning: &mut Beginning) {
+        let is_kept = |name: &str| !["accept", "content-type", "content-length"].iter().any(|replaced| name.eq_ignore_ascii_case(replaced));
+        let kept: Headers = question.headers.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
+        for _ in 0..FRUITLESS_ATTEMPTS {
+            if !beginning.is_resumable() {
+                return;
+            }
+            sleep(beginning.position.retry.unwrap_or(RETRY)).await;
+            let mut headers = kept.clone();
+            headers.push(("accept".to_owned(), EVENT_STREAM.to_owned()));
+            headers.extend(beginning.position.last_event.clone().map(|id| ("last-event-id".to_owned(), id)));
+            let stream = RawHttpRequest { method: "GET".into(), headers, body: Vec::new(), ..question.clone() };
+            let all = self.headers_of(&stream, url);
+            let (exchange, _, prepared) = self.record(Method::GET, url, all, Vec::new(), Sends::Whole, Repeat::Once);
+            let Ok(prepared) = prepared else { return };
+            let Ok(open) = self.open(exchange, prepared).await else { return };
+            if open.head.status != 200 || media_type(&open.head) != EVENT_STREAM {
+                self.body(open).await;
+                return;
+            }
+            self.events(open, None, |event: &Event, _| beginning.pass(event)).await;
         }
     }
 
@@ -901,6 +927,33 @@ impl Position {
         if let Some(millis) = event.retry {
             self.retry = Some(Duration::from_millis(millis).min(LONGEST_RETRY));
         }
+    }
+}
+
+/// What was read of the stream of a request that belongs to no message.
+struct Beginning {
+    /// The data of its first event that has any.
+    first: Option<Vec<u8>>,
+    position: Position,
+    reads: Reads,
+}
+
+impl Beginning {
+    /// Whether more is to be read.
+    fn pass(&mut self, event: &Event) -> ControlFlow<()> {
+        self.position.pass(event);
+        match &event.data {
+            Some(data) if !data.is_empty() => {
+                self.first.get_or_insert_with(|| data.clone());
+                if self.reads == Reads::All { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Whether no message came, and there is an event from which the stream can be taken up.
+    fn is_resumable(&self) -> bool {
+        self.first.is_none() && self.position.last_event.as_ref().is_some_and(|id| !id.is_empty())
     }
 }
 

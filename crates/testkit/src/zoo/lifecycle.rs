@@ -238,6 +238,20 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "asks-in-words-of-its-own",
+        "sends a request that no revision has",
+        "client-capabilities-are-respected",
+        ALL,
+        LEGACY,
+        Deviation::Extra(|received| match received.method() {
+            "tools/list" => {
+                static ASKED: AtomicU64 = AtomicU64::new(0);
+                vec![ask(json!(format!("zoo-{}", ASKED.fetch_add(1, Ordering::Relaxed))), "zoo/hello", json!({}))]
+            }
+            _ => Vec::new(),
+        }),
+    ),
+    broken_server(
         "pages-for-any-elicitation",
         "sends users to a page if the client declares elicitation, be it of forms only",
         "client-capabilities-are-respected",

@@ -16,6 +16,25 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Tools(|message| message["result"]["nextCursor"] = json!("tools-of-page-2")),
     ),
     broken_server(
+        "cursor-works-once",
+        "refuses the cursor of its own page if that was used before",
+        "list-pagination-ends",
+        STDIO,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            let cursor = &received.params()["cursor"];
+            if received.method() != "tools/list" || cursor.is_null() || is_error(&message) {
+                return vec![message];
+            }
+            let mut memory = received.server.memory();
+            if *memory == *cursor {
+                return vec![refuse(received, -32602, "Invalid cursor")];
+            }
+            *memory = cursor.clone();
+            vec![message]
+        }),
+    ),
+    broken_server(
         "declared-prompts-missing",
         "declares prompts, and does not know `prompts/list`",
         "declared-capability-is-implemented",

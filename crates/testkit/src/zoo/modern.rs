@@ -594,6 +594,19 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "listen-updates-untagged",
+        "tags the acknowledgement of a subscription, and no update of a resource",
+        "listen-notifications-are-tagged",
+        ALL,
+        MODERN,
+        Deviation::Outgoing(|_, mut message| {
+            if message["method"] == "notifications/resources/updated" {
+                remove(&mut message["params"], "_meta");
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "listen-unfiltered",
         "notifies subscribers of what they did not ask for",
         "listen-filter-is-honored",

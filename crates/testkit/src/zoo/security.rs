@@ -193,6 +193,54 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "metadata-with-text-for-list",
+        "tells the ways to send a token as one text, not as a list",
+        "resource-metadata-is-valid",
+        HTTP,
+        BOTH,
+        Deviation::Guarded(|request, response| {
+            if is_resource_metadata(request) {
+                edit(response, |metadata| metadata["bearer_methods_supported"] = json!("header"));
+            }
+        }),
+    ),
+    broken_server(
+        "metadata-as-page",
+        "calls the metadata of the resource text/html",
+        "resource-metadata-is-valid",
+        HTTP,
+        BOTH,
+        Deviation::Guarded(|request, response| {
+            if is_resource_metadata(request) {
+                response.set("content-type", "text/html");
+            }
+        }),
+    ),
+    broken_server(
+        "issuer-with-slash",
+        "names itself as an issuer with a slash at the end, and without one as that of the resource",
+        "authorization-server-has-metadata",
+        HTTP,
+        BOTH,
+        Deviation::Guarded(|request, response| {
+            if is_server_metadata(request) {
+                edit(response, |metadata| metadata["issuer"] = json!(format!("{}/", metadata["issuer"].as_str().unwrap_or_default())));
+            }
+        }),
+    ),
+    broken_server(
+        "challenge-with-a-path",
+        "names the path of its metadata in a 401, and no URL",
+        "unauthorized-names-metadata",
+        HTTP,
+        BOTH,
+        Deviation::Guarded(|_, response| {
+            if response.status == 401 {
+                response.set("www-authenticate", r#"Bearer resource_metadata="/.well-known/oauth-protected-resource/mcp""#);
+            }
+        }),
+    ),
+    broken_server(
         "metadata-of-another",
         "tells the metadata of another resource",
         "resource-metadata-matches-url",

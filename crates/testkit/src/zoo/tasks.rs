@@ -5,6 +5,8 @@ use super::deviation::Deviation;
 use super::server::{Received, notification, result};
 use super::{BrokenServer, HTTP, LEGACY, broken_server};
 use serde_json::{Value, json};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 const WIRES: &[&str] = &["stdio", "http"];
 const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -96,6 +98,25 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         LEGACY,
         Deviation::Fixtures(|received, mut message| {
             if received.method() == "tasks/get" && message["result"]["status"] == "cancelled" {
+                message["result"]["status"] = json!("completed");
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
+        "task-completes-after-its-cancellation",
+        "goes on with the work of a canceled task, and completes it when that is done",
+        "task-terminal-status-is-final",
+        WIRES,
+        LEGACY,
+        Deviation::Fixtures(|received, mut message| {
+            static CANCELED: Mutex<Option<Instant>> = Mutex::new(None);
+            let mut canceled = CANCELED.lock().unwrap_or_else(PoisonError::into_inner);
+            if received.method() == "tasks/cancel" && message["result"].is_object() {
+                *canceled = Some(Instant::now());
+            }
+            let is_done = canceled.is_some_and(|since| since.elapsed() > Duration::from_millis(200));
+            if received.method() == "tasks/get" && is_done && message["result"]["status"] == "cancelled" {
                 message["result"]["status"] = json!("completed");
             }
             vec![message]
