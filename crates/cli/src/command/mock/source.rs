@@ -90,9 +90,9 @@ fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<
         }
         return Ok(Box::new(answers));
     }
-    let later: Vec<String> = later_recordings(path).iter().map(|file| escape(&file.display().to_string())).collect();
+    let later: Vec<String> = later_recordings(path).iter().map(|file| escape(&file.display().to_string()).into_owned()).collect();
     if !later.is_empty() {
-        let first = escape(&path.display().to_string());
+        let first = escape(&path.display().to_string()).into_owned();
         output::talk(&format!("note: {} is of a later start; to have all: mcproof mock {first} {}\n", later.join(", "), later.join(" ")));
     }
     recorded(&[path.to_owned()], recording(path)?, ignored, repetition)
