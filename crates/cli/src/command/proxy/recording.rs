@@ -158,6 +158,7 @@ impl Recording {
             }
         };
         let tap = Tap::with(self.bounds, self.secrets.clone(), Some(Box::new(observe)));
+        tap.keep_secret_arguments();
         sessions.push(RecordedSession { key, tap: (self.fail_on != FailOn::Never).then(|| tap.clone()), tracker, is_sse });
         tap
     }

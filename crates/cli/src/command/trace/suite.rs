@@ -28,7 +28,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     let sessions = of_one_server(sessions, server)?;
     let environment = settings::variables();
     let secrets = Redactor::new(inherited_secrets(&environment));
-    let surroundings = BaseEnvironment { now: settings::now(), private: Vec::new(), secrets, environment };
+    let surroundings = BaseEnvironment { now: settings::now(), private: vec![REDACTED.to_owned()], secrets, environment };
     let here = settings::current_folder();
     let folder = to.and_then(Path::parent).map(|folder| here.join(folder)).filter(|folder| {
         // Commands run where the suite is.
