@@ -227,8 +227,8 @@ impl Tap {
         self.shared.secrets.write().unwrap_or_else(PoisonError::into_inner).add(secret);
     }
 
-    /// From now on, arguments that the schema of their tool calls a password (`format: password`, `writeOnly`) are replaced before anything is
-    /// recorded, if the schema has come before.
+    /// From now on, arguments that the schema of their tool calls a password (`format: password`, `writeOnly`) are replaced before anything
+    /// is recorded, if the schema has come before.
     pub fn keep_secret_arguments(&self) {
         self.arguments().get_or_insert_default();
     }

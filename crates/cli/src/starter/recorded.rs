@@ -844,7 +844,8 @@ mod tests {
 
     #[test]
     fn what_was_redacted_comes_from_the_environment() {
-        let mut sent = json!({ "user": "ann", "new-secret": "[redacted]", "all": [{ "header": "Bearer [redacted]" }, 5], "1": "[redacted]" });
+        let mut sent =
+            json!({ "user": "ann", "new-secret": "[redacted]", "all": [{ "header": "Bearer [redacted]" }, 5], "1": "[redacted]" });
         take_from_environment(&mut sent, "");
         let all = json!([{ "header": "Bearer ${env.HEADER}" }, 5]);
         assert_eq!(sent, json!({ "user": "ann", "new-secret": "${env.NEW_SECRET}", "all": all, "1": "${env.SECRET_1}" }));

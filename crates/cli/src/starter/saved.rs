@@ -53,6 +53,10 @@ struct Brought {
 impl Brought {
     /// `is_saved`: whether a step of the suite has this response and may save parts of it.
     fn add(&mut self, index: usize, call: &Call, is_saved: bool) {
+        // What describes the server has examples in it, of which none is an id.
+        if matches!(call.method.as_str(), "initialize" | "server/discover" | "tools/list" | "prompts/list" | "resources/templates/list") {
+            return;
+        }
         let response = call.response_json().unwrap_or_default();
         let Some(result) = response.get("result").filter(|_| is_saved && call.status == CallStatus::Ok) else {
             leaves(&response, &mut String::new(), &mut |_, value| {
@@ -62,14 +66,16 @@ impl Brought {
             return;
         };
         // What a list names is mostly there before anybody asks; an id that the server has made up is not.
-        let origin = if call.method.ends_with("/list") { Origin::List } else { Origin::Response };
+        let origin = if call.method == "resources/list" { Origin::List } else { Origin::Response };
         if call.method == "tools/call" {
             let payload = Payload::from_call_result(result).value;
             let is_whole = !payload.is_object() && !payload.is_array();
             leaves(&payload, &mut String::new(), &mut |path, value| match path.trim_start_matches('.') {
                 _ if is_whole => self.take(index, "", value, origin),
                 // Alone, it is the raw result.
-                path if path.starts_with("result") => self.take(index, &format!("$.{path}"), value, origin),
+                path if path.strip_prefix("result").is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])) => {
+                    self.take(index, &format!("$.{path}"), value, origin)
+                }
                 path => self.take(index, path, value, origin),
             });
         }
