@@ -87,7 +87,9 @@ impl Brought {
         if self.values.len() + self.texts.len() >= MOST_LEAVES || !is_path(path) {
             return;
         }
-        if origin == Origin::List && !value.as_str().is_some_and(fleeting::is_made_up) {
+        // The list of a suite has all pages, and no cursor.
+        let is_made_up = path.starts_with("result.resources[") && value.as_str().is_some_and(fleeting::is_made_up);
+        if origin == Origin::List && !is_made_up {
             return;
         }
         if !path.is_empty() && is_telling(value) && !self.values.iter().any(|(_, _, known)| known == value) {
