@@ -45,7 +45,7 @@ use tokio::net::TcpListener;
   # also for clients of the other era
   mcproof mock session.mcptrace --era both")]
 pub(crate) struct Arguments {
-    /// Trace, lock (mcproof.lock), suite, or hand-written responses (a .yaml file); several traces, or a directory of them, are one recording
+    /// Trace, lock (mcproof.lock), suite, or hand-written responses (a .yaml file); several traces or a directory of traces are one
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Transport of the server [default: stdio, or http with --listen]

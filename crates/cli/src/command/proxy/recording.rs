@@ -163,6 +163,13 @@ impl Recording {
         tap
     }
 
+    /// Nothing was started, so that there is nothing to keep: the next start has the name of the trace.
+    pub(super) fn discard(&self) {
+        if let Some((_, path)) = &self.trace {
+            let _ = fs::remove_file(path);
+        }
+    }
+
     /// Completes the trace, and judges the traffic if that was requested.
     pub(super) fn finish(&self) -> Result<Exit, Failure> {
         let told = lock(&self.judge).take().map_or_else(Told::new, LiveJudge::finish);
