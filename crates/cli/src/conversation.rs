@@ -35,6 +35,7 @@ pub(crate) fn hold(
 ) -> Result<Exit, Failure> {
     let recording = resolved.trace.as_deref().map(|path| Recording::create(path, resolved)).transpose()?;
     let tap = Tap::with(resolved.tap, resolved.secrets.clone(), Recording::observer(recording.as_ref(), watching));
+    tap.keep_secret_arguments();
     let outcome = run(converse(resolved, &tap, work))?;
     if let Some(recording) = recording {
         recording.finish(&tap)?;

@@ -19,6 +19,30 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+/// The name of the file of one of several recordings: the proxy keeps what is there, and numbers what it writes next.
+pub(crate) fn numbered(path: &Path, number: usize) -> PathBuf {
+    if number == 1 {
+        return path.to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// Recordings beside one that later starts of the same proxy wrote.
+pub(crate) fn later_recordings(path: &Path) -> Vec<PathBuf> {
+    /// More than these are not named.
+    const MOST: usize = 20;
+    if !path.is_file() {
+        return Vec::new();
+    }
+    (2..=MOST).map(|number| numbered(path, number)).take_while(|file| file.is_file()).collect()
+}
+
 pub(crate) enum Recording {
     Document(PathBuf, WholeFile),
     Trace(Box<LiveTrace>),

@@ -1,10 +1,12 @@
 //! Which values of a target are secrets, so that no frame ever holds them: credentials in headers, URLs, arguments and environment
 //! variables, known by their names, and what flags give to a server. Knows names and values, and no place where they are shown.
 
+mod arguments;
 mod plain;
 mod words;
 
 use crate::session::Target;
+pub(crate) use arguments::SecretArguments;
 use mcproof_record::FrameBody;
 use url::{Url, form_urlencoded};
 

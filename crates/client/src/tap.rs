@@ -3,6 +3,7 @@
 
 use crate::abridged::abridged;
 use crate::redaction::{Redactor, Tail};
+use crate::secrets::SecretArguments;
 use crate::transport::ConnectionTiming;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Json, NOT_STORED, Raw, Transcript};
 use serde_json::Value;
@@ -32,6 +33,8 @@ struct TapInner {
     bounds: TapBounds,
     pool: Option<TranscriptPool>,
     secrets: RwLock<Redactor>,
+    /// What schemas say of arguments, if those are looked at.
+    arguments: Mutex<Option<SecretArguments>>,
     /// What each stream of lines ended with last.
     tails: Mutex<[Tail; STREAMS]>,
     /// HTTP exchanges begun so far, on whatever connection.
@@ -207,6 +210,7 @@ impl Tap {
             bounds,
             pool,
             secrets: RwLock::default(),
+            arguments: Mutex::default(),
             tails: Mutex::default(),
             exchanges: AtomicU64::new(0),
             excused: Mutex::default(),
@@ -221,6 +225,16 @@ impl Tap {
     /// From now on this is replaced before anything is recorded, in whatever form it comes, unless it is too short to be one.
     pub fn keep_secret(&self, secret: &str) {
         self.shared.secrets.write().unwrap_or_else(PoisonError::into_inner).add(secret);
+    }
+
+    /// From now on, arguments that the schema of their tool calls a password (`format: password`, `writeOnly`) are replaced before anything
+    /// is recorded, if the schema has come before.
+    pub fn keep_secret_arguments(&self) {
+        self.arguments().get_or_insert_default();
+    }
+
+    fn arguments(&self) -> MutexGuard<'_, Option<SecretArguments>> {
+        self.shared.arguments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From here on also those that another one knows by now.
@@ -341,6 +355,8 @@ impl Tap {
         if let Some(find_secrets) = self.find_secrets {
             find_secrets(&body).iter().for_each(|secret| self.keep_secret(secret));
         }
+        let secret_arguments = self.arguments().as_mut().map(|arguments| arguments.find(direction, &body));
+        secret_arguments.iter().flatten().for_each(|secret| self.keep_secret(secret));
         let is_excused = self.is_disturbed() && self.takes_excuse(&body);
         let secrets = self.secrets();
         let body = if secrets.is_empty() {

@@ -17,6 +17,8 @@ pub enum ServerChange {
     Uninstalled,
     /// It was behind the proxy, or not behind it, as it should be.
     AsBefore,
+    /// It is behind a proxy that somebody wrote there, with options of its own, which the server may need.
+    OwnOptions,
     /// It is at a URL; only servers that the host starts are put behind the proxy.
     AtUrl,
     /// An extension of the host says how it is started, as those of Zed do.
@@ -40,6 +42,8 @@ pub enum HostFileError {
     Invalid(String),
     #[error("it has no `{0}`")]
     NoServers(&'static str),
+    #[error("it has `{0}` twice, and programs differ in which one they read")]
+    ServersTwice(&'static str),
     #[error("it has no server `{0}`")]
     NoSuchServer(String),
     #[error("it would not be valid afterwards, so it was not changed")]
@@ -100,6 +104,11 @@ pub(crate) fn is_proxy(program: &str, arguments: &[String]) -> bool {
     matches!(name, "mcproof" | "mcproof.exe")
         && arguments.first().is_some_and(|first| first == "proxy")
         && end_of_flags(arguments).is_some()
+}
+
+/// Whether a proxy has other options than those that are installed here, which are none.
+pub(crate) fn has_own_options(arguments: &[String]) -> bool {
+    arguments.get(1).is_some_and(|second| second != "--")
 }
 
 /// Where among the arguments of a proxy the command of the server stands.

@@ -1,6 +1,6 @@
 //! Extensions of Goose, in YAML: `cmd` and `args`. Whatever is not written plainly is left alone.
 
-use crate::edit::{Edit, HostFileError, Planned, ServerChange, Splice, is_proxy};
+use crate::edit::{Edit, HostFileError, Planned, ServerChange, Splice, has_own_options, is_proxy};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 const SERVERS: &str = "extensions";
@@ -56,6 +56,7 @@ fn changes(text: &str, entry: &Node, edit: Edit, program: &str) -> Option<(Serve
     };
     match (edit, is_proxy(command.text()?, &words)) {
         (Edit::Install, true) | (Edit::Uninstall, false) => return Some((ServerChange::AsBefore, Vec::new())),
+        (Edit::Uninstall, true) if has_own_options(&words) => return Some((ServerChange::OwnOptions, Vec::new())),
         (Edit::Install, false) | (Edit::Uninstall, true) => {}
     }
     let whole = command.start..command.start + written.len();

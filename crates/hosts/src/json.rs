@@ -1,6 +1,6 @@
 //! Servers in JSON with comments: `command` and `args`, as all hosts but Goose have them.
 
-use crate::edit::{Edit, HostFileError, Planned, ServerChange, Splice, end_of_flags, is_proxy};
+use crate::edit::{Edit, HostFileError, Planned, ServerChange, Splice, end_of_flags, has_own_options, is_proxy};
 use jsonc_parser::ast::{Array, Object, StringLit, Value};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
@@ -26,8 +26,15 @@ pub(crate) fn plan(text: &str, member: &'static str, has_projects: bool, edit: E
     let parsed = parse_to_ast(text, &CollectOptions::default(), &HOST_JSON);
     let parsed = parsed.map_err(|error| HostFileError::Invalid(error.to_string()))?;
     let Some(Value::Object(root)) = parsed.value else { return Err(HostFileError::NoServers(member)) };
+    let is_twice = |object: &Object<'_>| object.properties.iter().filter(|property| property.name.as_str() == member).count() > 1;
+    if is_twice(&root) {
+        return Err(HostFileError::ServersTwice(member));
+    }
     let mut lists: Vec<&Object<'_>> = object(&root, member).into_iter().collect();
     if has_projects && let Some(projects) = object(&root, "projects") {
+        if projects.properties.iter().filter_map(|project| project.value.as_object()).any(is_twice) {
+            return Err(HostFileError::ServersTwice(member));
+        }
         let of_project = projects.properties.iter().filter_map(|project| object(project.value.as_object()?, member));
         lists.extend(of_project);
     }
@@ -69,6 +76,7 @@ fn changes(text: &str, value: &Value<'_>, edit: Edit, program: &str) -> Option<(
     match (edit, is_proxy(&command.value, &words)) {
         (Edit::Install, true) | (Edit::Uninstall, false) => Some((ServerChange::AsBefore, Vec::new())),
         (Edit::Install, false) => Some((ServerChange::Installed, install(text, command, arguments, program))),
+        (Edit::Uninstall, true) if has_own_options(&words) => Some((ServerChange::OwnOptions, Vec::new())),
         (Edit::Uninstall, true) => Some((ServerChange::Uninstalled, uninstall(text, command, arguments?, &words)?)),
     }
 }

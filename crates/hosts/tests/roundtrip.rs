@@ -100,6 +100,21 @@ fn space() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["", " ", "\n  ", "\r\n\t", " // note\n", "/* , ] */"]).prop_map(str::to_owned)
 }
 
+#[test]
+fn what_somebody_else_wrote_is_left_alone() {
+    let own = r#"{"mcpServers":{"a":{"command":"mcproof","args":["proxy","--cwd","/srv","--","node","x.js"]},"b":{"command":"node"}}}"#;
+    let installed = done(Host::Project, own, Edit::Install).0;
+    assert_ne!(installed, own);
+    let (removed, servers) = done(Host::Project, &installed, Edit::Uninstall);
+    assert_eq!(removed, own);
+    assert_eq!(servers, [("a".to_owned(), ServerChange::OwnOptions), ("b".to_owned(), ServerChange::Uninstalled)]);
+    let goose = "extensions:\n  a:\n    type: stdio\n    cmd: mcproof\n    args: [proxy, --cwd, /srv, --, node]\n";
+    assert_eq!(done(Host::Goose, goose, Edit::Uninstall), (goose.to_owned(), vec![("a".to_owned(), ServerChange::OwnOptions)]));
+    let twice = r#"{"mcpServers":{"a":{"command":"node"}},"mcpServers":{"b":{"command":"deno"}}}"#;
+    let refused = edit(Host::Project, twice, Edit::Install, &[], "/usr/bin/mcproof");
+    assert_eq!(refused, Err(HostFileError::ServersTwice("mcpServers")));
+}
+
 proptest! {
     #[test]
     fn any_layout_comes_back_as_it_was(

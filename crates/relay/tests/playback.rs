@@ -355,6 +355,32 @@ async fn requests_at_the_same_time_are_answered_in_the_recorded_order() {
     assert_eq!(talk.end().await, 0);
 }
 
+/// Some clients ask one process what it is, and use another one.
+#[tokio::test]
+async fn the_handshake_may_be_in_a_session_of_its_own() {
+    let meta = json!({ VERSION: "2026-07-28", CAPABILITIES: {} });
+    let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": { "_meta": meta } });
+    let server = json!({ "io.modelcontextprotocol/serverInfo": { "name": "s", "version": "1" } });
+    let told = json!({ "jsonrpc": "2.0", "id": 1, "result": { "resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": { "tools": {} }, "instructions": "Read me.", "_meta": server } });
+    let list = |id: u64, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": meta } });
+    let tools = json!({ "jsonrpc": "2.0", "id": 2, "result": { "resultType": "complete", "tools": [] } });
+    let refused = json!({ "jsonrpc": "2.0", "id": 3, "error": { "code": -32601, "message": "no resources" } });
+    let used = [('>', list(2, "tools/list")), ('<', tools), ('>', list(3, "resources/list")), ('<', refused)];
+    let probe = transcript(&[('>', asked.clone()), ('<', told)]);
+    for transcripts in [vec![probe.clone(), transcript(&used)], vec![transcript(&used), probe]] {
+        let mut talk = Talk::with(&transcripts, Repetition::LastAnswer, MockOptions::default());
+        let found = talk.ask(&asked).await["result"].take();
+        assert_eq!((&found["instructions"], &found["capabilities"]), (&json!("Read me."), &json!({ "tools": {} })));
+        assert!(talk.ask(&list(2, "tools/list")).await["result"]["tools"].is_array());
+        assert_eq!(talk.end().await, 0);
+    }
+    // Alone, what was refused is no sign of a capability.
+    let mut talk = Talk::with(&[transcript(&used)], Repetition::LastAnswer, MockOptions::default());
+    assert_eq!(talk.ask(&asked).await["result"]["capabilities"], json!({ "tools": {} }));
+    assert_eq!(talk.end().await, 0);
+}
+
 #[tokio::test]
 async fn a_line_that_is_no_json_is_answered_and_the_next_one_as_well() {
     let mut talk = Talk::of(twice());

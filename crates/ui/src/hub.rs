@@ -171,7 +171,9 @@ impl Hub {
                 hub.ring();
             }
         };
-        Tap::with(bounds, secrets, Some(Box::new(observer)))
+        let tap = Tap::with(bounds, secrets, Some(Box::new(observer)));
+        tap.keep_secret_arguments();
+        tap
     }
 
     /// Starts to connect.

@@ -31,6 +31,8 @@ use tokio::net::TcpListener;
 #[command(after_help = "Examples:
   # as the command of a client, over stdio
   mcproof mock session.mcptrace
+  # a client that starts its server twice
+  mcproof mock session.mcptrace session-2.mcptrace
   # on a free port, which is printed on stderr
   mcproof mock session.mcptrace --transport http
   # results that fit the output schemas
@@ -43,8 +45,9 @@ use tokio::net::TcpListener;
   # also for clients of the other era
   mcproof mock session.mcptrace --era both")]
 pub(crate) struct Arguments {
-    /// Trace, lock (mcproof.lock), suite, or hand-written responses (a .yaml file)
-    file: PathBuf,
+    /// Trace, lock (mcproof.lock), suite, or hand-written responses (a .yaml file); several traces or a directory of traces are one
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Transport of the server [default: stdio, or http with --listen]
     #[arg(long, value_name = "TRANSPORT")]
     transport: Option<Kind>,
@@ -102,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         (None, None) => Kind::Stdio,
     };
     let repetition = if arguments.strict { Repetition::Miss } else { Repetition::LastAnswer };
-    let answers = source::read(&arguments.file, &arguments.ignore, repetition)?;
+    let answers = source::read(&arguments.files, &arguments.ignore, repetition)?;
     let options = MockOptions {
         eras: match arguments.era {
             None => Vec::new(),

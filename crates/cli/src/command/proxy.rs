@@ -133,7 +133,12 @@ impl Arguments {
         if let Some(faults) = &faults {
             faults.tell();
         }
-        let end = relayed.map_err(|failure| unreachable_server(&failure))?;
+        let end = relayed.map_err(|failure| {
+            if !matches!(failure, RelayFailure::System(_)) {
+                recording.discard();
+            }
+            unreachable_server(&failure)
+        })?;
         match recording.finish()? {
             Exit::Passed => Ok(Exit::OfServer(end_like(end))),
             other => Ok(other),

@@ -237,7 +237,7 @@ pub(super) fn is_made_up(text: &str) -> bool {
 /// The same value as another run might bring it. `key` names it, and `saved` are values of earlier responses.
 pub(super) fn changed(value: &Value, key: &str, saved: &[&Value]) -> Value {
     if saved.contains(&value) {
-        return other(value);
+        return another_saved(value);
     }
     match value {
         Value::Object(members) => Value::Object(members.iter().map(|(name, value)| (name.clone(), changed(value, name, saved))).collect()),
@@ -277,6 +277,16 @@ fn holds(text: &str, saved: &[&Value]) -> bool {
         Value::Number(number) => text.contains(&number.to_string()),
         _ => false,
     })
+}
+
+/// Another value in the place of a saved one: it has the same form if it has an id that nobody chooses, else nobody knows its form.
+fn another_saved(value: &Value) -> Value {
+    match value {
+        Value::String(text) if is_datetime(text) || uuid::Uuid::try_parse(text).is_ok() => other(value),
+        Value::String(text) if is_made_up(text) => json!(varied(text)),
+        Value::String(_) => json!("another"),
+        _ => other(value),
+    }
 }
 
 /// Another value of the same type and form.

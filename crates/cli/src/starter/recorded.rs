@@ -632,7 +632,8 @@ fn asking(call: &Call, index: usize, saved: &Saved) -> Result<(Step, Value), &'s
         _ => "prompt",
     };
     let arguments = call.arguments();
-    let (sent, mut uses) = saved.filled(&arguments, index);
+    let (mut sent, mut uses) = saved.filled(&arguments, index);
+    take_from_environment(&mut sent, "");
     let mut rest = Vec::new();
     if action != "read" && sent.as_object().is_some_and(|members| !members.is_empty()) {
         rest.push(("with", sent));
@@ -643,6 +644,21 @@ fn asking(call: &Call, index: usize, saved: &Saved) -> Result<(Step, Value), &'s
     }
     let stale = saved.stale_at(index);
     Ok((Step { saves_or_uses: uses, stale, ..Step::new(action, object, rest) }, arguments))
+}
+
+/// What was redacted is a variable of the environment, by the name of its argument.
+fn take_from_environment(value: &mut Value, name: &str) {
+    match value {
+        Value::String(text) if text.contains(REDACTED) => {
+            let plain = |symbol: char| if symbol.is_ascii_alphanumeric() { symbol.to_ascii_uppercase() } else { '_' };
+            let variable: String = name.chars().map(plain).collect();
+            let begins = variable.starts_with(|first: char| first.is_ascii_alphabetic());
+            *text = text.replace(REDACTED, &format!("${{env.{}{variable}}}", if begins { "" } else { "SECRET_" }));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| take_from_environment(item, name)),
+        Value::Object(members) => members.iter_mut().for_each(|(name, value)| take_from_environment(value, name)),
+        _ => {}
+    }
 }
 
 /// What the step saves for later ones.
@@ -824,6 +840,15 @@ mod tests {
         let mut other = said("hi");
         other["stopReason"] = json!("maxTokens");
         check("sampling/createMessage", other.clone(), json!({ "sampling": other }));
+    }
+
+    #[test]
+    fn what_was_redacted_comes_from_the_environment() {
+        let mut sent =
+            json!({ "user": "ann", "new-secret": "[redacted]", "all": [{ "header": "Bearer [redacted]" }, 5], "1": "[redacted]" });
+        take_from_environment(&mut sent, "");
+        let all = json!([{ "header": "Bearer ${env.HEADER}" }, 5]);
+        assert_eq!(sent, json!({ "user": "ann", "new-secret": "${env.NEW_SECRET}", "all": all, "1": "${env.SECRET_1}" }));
     }
 
     #[test]

@@ -53,6 +53,10 @@ struct Brought {
 impl Brought {
     /// `is_saved`: whether a step of the suite has this response and may save parts of it.
     fn add(&mut self, index: usize, call: &Call, is_saved: bool) {
+        // What describes the server has examples in it, of which none is an id.
+        if matches!(call.method.as_str(), "initialize" | "server/discover" | "tools/list" | "prompts/list" | "resources/templates/list") {
+            return;
+        }
         let response = call.response_json().unwrap_or_default();
         let Some(result) = response.get("result").filter(|_| is_saved && call.status == CallStatus::Ok) else {
             leaves(&response, &mut String::new(), &mut |_, value| {
@@ -62,14 +66,14 @@ impl Brought {
             return;
         };
         // What a list names is mostly there before anybody asks; an id that the server has made up is not.
-        let origin = if call.method.ends_with("/list") { Origin::List } else { Origin::Response };
+        let origin = if call.method == "resources/list" { Origin::List } else { Origin::Response };
         if call.method == "tools/call" {
             let payload = Payload::from_call_result(result).value;
             let is_whole = !payload.is_object() && !payload.is_array();
             leaves(&payload, &mut String::new(), &mut |path, value| match path.trim_start_matches('.') {
                 _ if is_whole => self.take(index, "", value, origin),
                 // It would be a path of the raw result, which finds it as well.
-                path if path.starts_with("result") => {}
+                path if path.strip_prefix("result").is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])) => {}
                 path => self.take(index, path, value, origin),
             });
         }
@@ -81,7 +85,9 @@ impl Brought {
         if self.values.len() + self.texts.len() >= MOST_LEAVES || !is_path(path) {
             return;
         }
-        if origin == Origin::List && !value.as_str().is_some_and(fleeting::is_made_up) {
+        // The list of a suite has all pages, and no cursor.
+        let is_made_up = path.starts_with("result.resources[") && value.as_str().is_some_and(fleeting::is_made_up);
+        if origin == Origin::List && !is_made_up {
             return;
         }
         if !path.is_empty() && is_telling(value) && !self.values.iter().any(|(_, _, known)| known == value) {

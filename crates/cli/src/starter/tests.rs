@@ -204,6 +204,19 @@ fn a_text_that_came_once_is_expected_in_its_form() {
     );
 }
 
+/// Of a value that a later step sends, the next one is another.
+#[test]
+fn what_is_saved_is_expected_in_its_form() {
+    let check = |value: &str, expected: Value| {
+        let known = Known { arguments: &Value::Null, now: &now(), surroundings: &surroundings(), is_open: false, was_repeated: false };
+        let value = json!(value);
+        assert_eq!(of_values(&value, &fleeting::changed(&value, "", &[&value]), &known), expected, "{value}");
+    };
+    check("ORD-17a", json!({ "$type": "string" }));
+    check("3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e41", json!({ "$uuid": true }));
+    check("doc://3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e41", json!({ "$regex": r"^doc://\S.*$" }));
+}
+
 #[test]
 fn blocks_are_expected_with_what_they_say() {
     let check = |result: Value, expected: Value| {

@@ -263,7 +263,12 @@ impl Answers for RecordedAnswers {
             self.plays()[number] += 1;
         }
         state.chosen = chosen.or(state.chosen).or(Some(0));
-        let sessions = chosen.into_iter().chain(0..self.recording.sessions.len());
+        // Of the server, any handshake in the era tells more than what a session without one has used.
+        let sessions = &self.recording.sessions;
+        let is_told = |number: &usize| sessions[*number].has_handshake();
+        let told = |number: &usize| is_told(number) && sessions[*number].speaks(era);
+        let first = chosen.filter(is_told).or_else(|| (0..sessions.len()).find(told)).or(chosen);
+        let sessions = first.into_iter().chain(0..sessions.len());
         let facts = sessions.map(|number| facts(&self.recording.sessions[number]));
         let best = facts.reduce(|best, other| if best.is_known() { best } else { other }).unwrap_or_default();
         ServerFacts { pinned_version: self.pinned_version.clone(), ..best }
@@ -356,7 +361,8 @@ fn facts(session: &RecordedSession) -> ServerFacts {
             };
             facts.server = session.requests.iter().find_map(of).unwrap_or_default();
             for feature in ["tools", "prompts", "resources"] {
-                if session.requests.iter().any(|request| request.method.starts_with(feature)) {
+                let used = |request: &RecordedRequest| request.method.starts_with(feature) && matches!(request.outcome, Outcome::Result(_));
+                if session.requests.iter().any(used) {
                     facts.capabilities.insert(feature.to_owned(), json!({}));
                 }
             }

@@ -174,6 +174,11 @@ impl RecordedSession {
         })
     }
 
+    /// Whether the server says in it what it is and can do.
+    pub fn has_handshake(&self) -> bool {
+        ["initialize", "server/discover"].iter().any(|method| self.first_result(method).is_some())
+    }
+
     pub fn speaks(&self, era: Era) -> bool {
         match era {
             Era::Legacy => self.first_result("initialize").is_some(),

@@ -5,23 +5,38 @@ use super::written::{self, WrittenAnswers};
 use crate::command::trace;
 use crate::failure::Failure;
 use crate::faults::told;
+use crate::recording::later_recordings;
 use crate::{contracts, output, settings};
 use mcproof_record::{Direction, Transcript};
-use mcproof_relay::mock::{Answers, CallNumbers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
-use mcproof_report::escape_line;
+use mcproof_relay::mock::{Answers, CallNumbers, ContractAnswers, Ignored, RecordedAnswers, RecordedSession, Recording, Repetition};
+use mcproof_report::{escape, escape_line};
 use mcproof_suite::Environment;
 use mcproof_suite::file_kind::is_suite;
 use mcproof_trace::calls::CallKind;
 use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceError, TraceLine, TraceRoom};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Characters of the name of a tool in a message.
 const LONGEST_NAME: usize = 100;
 
-/// Reads a trace, a lock, a suite, or what is written by hand.
-pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
+/// Reads a trace, a lock, a suite, or what is written by hand; several traces, or those of a directory, as one.
+pub(super) fn read(paths: &[PathBuf], ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        match path.is_dir() {
+            true => files.extend(traces_in(path)?),
+            false => files.push(path.clone()),
+        }
+    }
+    let [path] = files.as_slice() else {
+        let mut sessions = Vec::new();
+        for file in &files {
+            sessions.extend(recording(file)?.sessions);
+        }
+        return recorded(&files, Recording { sessions }, ignored, repetition);
+    };
     let is_written = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     if !is_written {
         return read_base(path, ignored, repetition);
@@ -43,6 +58,23 @@ pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> R
     Ok(Box::new(WrittenAnswers::new(mock, base)))
 }
 
+/// The traces in a directory, in the order of their names.
+fn traces_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cannot = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", folder.display()));
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        if path.is_file() && path.extension().is_some_and(|extension| extension == "mcptrace") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(Failure::bad_input("empty-recording", format!("{} has no trace (*.mcptrace)", folder.display()))),
+        false => Ok(files),
+    }
+}
+
 fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
     if let Some(text) = lock_text(path)? {
         let answers = ContractAnswers::new(&contracts::read_lock(path, &text)?);
@@ -58,14 +90,26 @@ fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<
         }
         return Ok(Box::new(answers));
     }
-    let recording = recording(path)?;
+    let later: Vec<String> = later_recordings(path).iter().map(|file| escape(&file.display().to_string()).into_owned()).collect();
+    if !later.is_empty() {
+        let first = escape(&path.display().to_string()).into_owned();
+        output::talk(&format!("note: {} is of a later start; to have all: mcproof mock {first} {}\n", later.join(", "), later.join(" ")));
+    }
+    recorded(&[path.to_owned()], recording(path)?, ignored, repetition)
+}
+
+fn recorded(files: &[PathBuf], recording: Recording, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
+    let names = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ");
     if recording.sessions.is_empty() {
-        let failure = Failure::bad_input("empty-recording", format!("{} has no request of a client", path.display()));
+        let failure = Failure::bad_input("empty-recording", format!("{names} has no request of a client"));
         return Err(failure.hint("record one with `--trace FILE` of another command, such as `mcproof call`"));
     }
     if recording.eras().is_empty() {
-        let failure = Failure::bad_input("no-handshake", format!("no server got through the handshake in {}", path.display()));
-        return Err(failure.hint(format!("`mcproof trace show {}` shows what was recorded", path.display())));
+        let failure = Failure::bad_input("no-handshake", format!("no server got through the handshake in {names}"));
+        return Err(failure.hint(format!("`mcproof trace show {names}` shows what was recorded")));
+    }
+    if !recording.sessions.iter().any(RecordedSession::has_handshake) {
+        output::talk("note: no `server/discover` was recorded: the name and the capabilities of the mock are made up from what was used\n");
     }
     Ok(Box::new(RecordedAnswers::new(recording, Ignored(ignored.to_vec()), repetition)))
 }

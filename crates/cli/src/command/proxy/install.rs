@@ -77,7 +77,7 @@ pub(super) fn run(action: &Action) -> Result<Exit, Failure> {
         text += &format!("restart {} to apply the change\n", host.title());
     }
     output::show(&text)?;
-    let is_odd = changed.servers.iter().any(|(_, change)| *change == ServerChange::NotUnderstood);
+    let is_odd = changed.servers.iter().any(|(_, change)| matches!(change, ServerChange::NotUnderstood | ServerChange::OwnOptions));
     Ok(if is_odd { Exit::Failed } else { Exit::Passed })
 }
 
@@ -87,6 +87,7 @@ fn told(what: Edit, change: ServerChange) -> &'static str {
         (ServerChange::Uninstalled, _) => "starts without the proxy",
         (ServerChange::AsBefore, Edit::Install) => "already starts through the proxy",
         (ServerChange::AsBefore, Edit::Uninstall) => "does not start through the proxy",
+        (ServerChange::OwnOptions, _) => "unchanged: its `mcproof proxy` has options of its own; take it out by hand",
         (ServerChange::AtUrl, _) => "unchanged: it is at a URL; record it with `mcproof proxy --listen ADDRESS URL`",
         (ServerChange::OfExtension, _) => "unchanged: an extension of the host starts it",
         (ServerChange::NotUnderstood, _) => {

@@ -5,7 +5,7 @@ use super::live_judgment::{LiveJudge, Told};
 use crate::conversation::{Watching, observer};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::recording::names_endpoint;
+use crate::recording::{names_endpoint, numbered};
 use crate::shown_contract::ShownContract;
 use crate::{output, settings};
 use mcproof_client::redaction::Redactor;
@@ -158,8 +158,16 @@ impl Recording {
             }
         };
         let tap = Tap::with(self.bounds, self.secrets.clone(), Some(Box::new(observe)));
+        tap.keep_secret_arguments();
         sessions.push(RecordedSession { key, tap: (self.fail_on != FailOn::Never).then(|| tap.clone()), tracker, is_sse });
         tap
+    }
+
+    /// Nothing was started, so that there is nothing to keep: the next start has the name of the trace.
+    pub(super) fn discard(&self) {
+        if let Some((_, path)) = &self.trace {
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// Completes the trace, and judges the traffic if that was requested.
@@ -227,20 +235,6 @@ fn create(path: &Path, manifest: Manifest) -> std::io::Result<(TraceWriter, Path
         }
     }
     Err(std::io::Error::new(ErrorKind::AlreadyExists, format!("it has {MOST_NUMBERED} recordings already")))
-}
-
-/// The name of the file of one of several recordings.
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    if number == 1 {
-        return path.to_owned();
-    }
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{number}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
 }
 
 /// Other users have no business in there.

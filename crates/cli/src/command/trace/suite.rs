@@ -3,6 +3,7 @@
 use super::{open, told, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::recording::later_recordings;
 use crate::starter::BaseEnvironment;
 use crate::starter::recorded::{self, RecordedSession, RecordedSuite};
 use crate::{output, settings, whole_file};
@@ -32,12 +33,20 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     let suite = translate(file, server, runs_in.as_deref())?;
     if suite.tests == 0 {
         let failure = Failure::bad_input("no-test", "no request in the trace can be a step of a suite");
-        return Err(failure.hint("record calls of tools, resources or prompts that got a response"));
+        return Err(failure.hint(match later_recordings(file).first() {
+            // Some clients ask one process what it is, and use another one.
+            Some(later) => format!("a later start of the proxy wrote {}: export that one", later.display()),
+            None => "record calls of tools, resources or prompts that got a response".to_owned(),
+        }));
     }
     let text = &suite.text;
     match to {
         Some(path) => whole_file::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?,
         None => output::data(text.as_bytes())?,
+    }
+    if let [first, ..] = later_recordings(file).as_slice() {
+        let first = escape_line(&first.display().to_string(), LONGEST_LISTED);
+        output::talk(&format!("note: {first} is of a later start of the proxy, and is not in the suite\n"));
     }
     let count = |count: usize, word: &str| if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") };
     output::talk(&format!("{} with {}\n", count(suite.tests, "test"), count(suite.steps, "step")));
@@ -64,7 +73,7 @@ pub(in crate::command) fn translate(file: &Path, server: Option<&str>, runs_in: 
     let sessions = of_one_server(read(file)?, server)?;
     let environment = settings::variables();
     let secrets = Redactor::new(inherited_secrets(&environment));
-    let surroundings = BaseEnvironment { now: settings::now(), private: Vec::new(), secrets, environment };
+    let surroundings = BaseEnvironment { now: settings::now(), private: vec![REDACTED.to_owned()], secrets, environment };
     let suite = recorded::write(&sessions, runs_in, &surroundings);
     Ok(RecordedSuite { text: surroundings.secrets.text(&suite.text).into_owned(), ..suite })
 }
