@@ -339,11 +339,21 @@ fn all_calls_of_a_session_become_a_test_that_passes_again() {
     call(&mut page, "get", &id, "milk");
     call(&mut page, "get", "nope", "no such note");
     click(&mut page, "nav-saved");
+    // The suite of another server asks first, and the steps stay.
+    let other = "server: { stdio: { command: node other.js } }\ntests: []\n";
+    std::fs::write(inspector.folder.path().join("other.mcproof.yaml"), other).unwrap();
     click(&mut page, "take-all");
     wait_for(&mut page, "document.querySelectorAll('[data-testid=saved] .step').length >= 3");
     assert_eq!(violations(&mut page), json!([]));
     wait_for(&mut page, "document.querySelector('[data-testid=save-file]').value !== ''");
+    fill(&mut page, "[data-testid=save-file]", "other.mcproof.yaml");
+    click(&mut page, "save-suite");
+    wait_for(&mut page, "document.querySelector('[data-testid=save-wrong]')?.innerText.includes('node other.js')");
+    assert_eq!(violations(&mut page), json!([]));
+    assert_eq!(page.evaluate("Boolean(document.querySelector('[data-testid=save-anyway]'))"), Value::Bool(true));
+    assert_eq!(std::fs::read_to_string(inspector.folder.path().join("other.mcproof.yaml")).unwrap(), other);
     fill(&mut page, "[data-testid=save-file]", "all.mcproof.yaml");
+    wait_for(&mut page, "!document.querySelector('[data-testid=save-anyway]')");
     click(&mut page, "save-suite");
     wait_for(&mut page, "!document.querySelector('[data-testid=save-as]')");
     let text = std::fs::read_to_string(inspector.folder.path().join("all.mcproof.yaml")).unwrap();

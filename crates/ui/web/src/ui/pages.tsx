@@ -422,12 +422,20 @@ function SaveAs({ whole, test, done }: { whole: (name: string, file: string) => 
   }, [chosen, known]);
   const names = taken.file === chosen ? taken.names : [];
   const isTaken = names.includes(name);
-  const save = async (event: Event) => {
+  // The file whose server is another one: the user may insist.
+  const [other, setOther] = useState<string | null>(null);
+  const save = async (event: Event, anyway = false) => {
     event.preventDefault();
     if (isTaken) return;
     setWrong("");
+    setOther(null);
     try {
-      const saved = await post<{ file: string; isNew: boolean }>("suites", { file: chosen, whole: whole(name, chosen), test: test(name) });
+      const saved = await post<{ file: string; isNew: boolean } | { refused: string; mayInsist: boolean }>("suites", { file: chosen, whole: whole(name, chosen), test: test(name), anyway });
+      if ("refused" in saved) {
+        setWrong(saved.refused);
+        setOther(saved.mayInsist ? chosen : null);
+        return;
+      }
       toast(`${saved.isNew ? "Created" : "Appended to"} ${saved.file}: run \`mcproof test ${saved.file}\``);
       done();
     } catch (error) {
@@ -441,7 +449,8 @@ function SaveAs({ whole, test, done }: { whole: (name: string, file: string) => 
       <datalist id="suites">{known.map((one) => <option key={one} value={one} />)}</datalist>
       {isTaken && <p class="note error" role="alert" data-testid="name-taken">The suite has a test of this name. <button type="button" class="link" onClick={() => setName(freeName(name, names))}>Name it “{visible(freeName(name, names))}”</button></p>}
       <Button kind="primary" icon="plus" type="submit" data-testid="save-suite" disabled={isTaken}>{known.includes(chosen) ? "Append to the suite" : "Create the suite"}</Button>
-      {wrong && <p class="note error" role="alert" data-testid="save-wrong">{visible(wrong)}</p>}
+      {wrong && <p class="note error" role="alert" data-testid="save-wrong"><Said text={wrong} /></p>}
+      {other !== null && other === chosen && <Button kind="danger" icon="plus" data-testid="save-anyway" onClick={(event) => void save(event, true)}>Append them anyway</Button>}
     </form>
   );
 }
