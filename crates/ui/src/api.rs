@@ -472,20 +472,32 @@ async fn save(State(hub): Shared, Json(test): Json<NewTest>) -> Result<Json<Savi
     }))
 }
 
-/// The user's answer to what a server asked.
+/// The user's answer to what a server asked: one of a result and an error.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Answer {
-    Result(Map<String, Value>),
-    Error { code: i64, message: String },
+#[serde(deny_unknown_fields)]
+struct Answer {
+    #[serde(default)]
+    result: Option<Map<String, Value>>,
+    #[serde(default)]
+    error: Option<Refusal>,
+    /// Values in it that the form declares as passwords.
+    #[serde(default)]
+    secrets: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    code: i64,
+    message: String,
 }
 
 async fn answer(State(hub): Shared, Path(id): Path<u64>, Json(answer): Json<Answer>) -> Result<Json<Value>, Refused> {
-    let given = match answer {
-        Answer::Result(result) => Ok(Value::Object(result)),
-        Answer::Error { code, message } => Err(RpcError { code, message, data: None }),
+    let given = match (answer.result, answer.error) {
+        (Some(result), None) => Ok(Value::Object(result)),
+        (None, Some(Refusal { code, message })) => Err(RpcError { code, message, data: None }),
+        _ => return Err(Refused(StatusCode::UNPROCESSABLE_ENTITY, "an answer is a result or an error".to_owned())),
     };
-    match asks::answer(&hub, id, given) {
+    match asks::answer(&hub, id, given, &answer.secrets) {
         true => Ok(Json(json!({}))),
         false => Err(Refused(StatusCode::GONE, "the server no longer waits for this answer".to_owned())),
     }

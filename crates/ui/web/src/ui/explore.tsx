@@ -148,7 +148,7 @@ function NotConnected({ id }: { id: number }) {
 function stepOfRun(method: string, { params, outcome: known, asTask }: Run) {
   const outcome = known && received(known);
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
-  const step = { ...stepOf(method, params, task ? ofTask(task) : { result: outcome?.result, error: outcome?.error }), ...(asTask ? { task: true } : {}) };
+  const step = { ...stepOf(outcome?.session ?? -1, method, params, task ? ofTask(task) : { result: outcome?.result, error: outcome?.error }), ...(asTask ? { task: true } : {}) };
   return outcome ? withAnswers(step, callOf(outcome), outcome.task) : step;
 }
 
