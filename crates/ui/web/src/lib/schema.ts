@@ -1,5 +1,5 @@
 // JSON Schemas of servers: resolved as far as a form needs it, and values held against them.
-import { format, Validator, type Schema, type SchemaDraft } from "@cfworker/json-schema";
+import { format, Validator, type OutputUnit, type Schema, type SchemaDraft } from "@cfworker/json-schema";
 import { isObject } from "./calls";
 import { own, plain, unfinished, write } from "./lossless";
 import { limited, Pattern, unchecked } from "./pattern";
@@ -155,13 +155,33 @@ export interface Judged {
   unchecked: string[];
 }
 
+/** Without what is wrong by alternatives that the value is not meant as: their constant or their type is another one. */
+function ofChosenBranches(errors: OutputUnit[]): OutputUnit[] {
+  let left = errors;
+  for (const choice of errors.filter(({ keyword }) => keyword === "oneOf" || keyword === "anyOf")) {
+    const begin = `${choice.keywordLocation}/`;
+    const branches = new Map<string, OutputUnit[]>();
+    for (const error of left) {
+      if (!error.keywordLocation.startsWith(begin) || !error.instanceLocation.startsWith(choice.instanceLocation)) continue;
+      const branch = error.keywordLocation.slice(begin.length).split("/")[0]!;
+      branches.set(branch, [...(branches.get(branch) ?? []), error]);
+    }
+    const isOther = (error: OutputUnit) => (error.keyword === "const" || error.keyword === "enum" ? error.instanceLocation.split("/").length <= choice.instanceLocation.split("/").length + 1 : error.keyword === "type" && error.instanceLocation === choice.instanceLocation);
+    const others = [...branches.values()].filter((group) => group.some(isOther));
+    if (others.length === 0 || others.length === branches.size) continue;
+    const gone = new Set([choice, ...others.flat()]);
+    left = left.filter((error) => !gone.has(error));
+  }
+  return left;
+}
+
 /** Holds a value against a schema. A server may choose both: the time for it is limited. */
 export function judged(schema: JsonObject, value: Json): Judged {
   unchecked.clear();
   const open = unfinished(value).map(({ at, text }) => ({ at, message: text === "" ? "A number is missing" : `“${text}” is not a number as JSON writes it` }));
   try {
     const { errors } = limited(() => validator(schema)?.validate(plain(value))) ?? { errors: undefined };
-    const found = errors?.filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword))
+    const found = errors && ofChosenBranches(errors).filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword))
       .map((error) => ({ at: error.instanceLocation.replace(/^#/, ""), message: error.error.replace(/\.$/, "").replace(/^Instance does not have required property "(.*)"$/, "“$1” is required") }))
       .filter(({ at }) => !open.some((one) => one.at === at));
     return { flaws: found && [...open, ...found], unchecked: [...unchecked] };
