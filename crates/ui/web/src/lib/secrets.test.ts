@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { secretsIn } from "./schema";
-import { inSuite, isMasked, masked, maskedStep } from "./secrets";
+import { inSuite, isMasked, masked, maskedStep, withoutTexts } from "./secrets";
 import { cli, curl, pytest, rust, suite, suiteStep, vitest } from "./snippets";
 import type { Step } from "./store";
 import type { Connection, Handshake, Json, JsonObject, Spec } from "./types";
@@ -34,6 +34,11 @@ test("a variable stands for each password", () => {
 test("what is secret is told to the program before it is sent", () => {
   expect(secretsIn({ user: "ann", secret: "hunter22", pin: 1234, list: ["a"] }, SCHEMA)).toEqual(["hunter22", "1234", "a"]);
   expect(secretsIn({ user: "ann" }, SCHEMA)).toEqual([]);
+});
+
+test("a server that says a password again is not quoted", () => {
+  expect(withoutTexts({ said: "it is hunter22!", pin: "12", other: "1234", list: ["hunter22"] }, ["hunter22", "12"])).toEqual({ said: "it is [redacted]!", pin: "[redacted]", other: "1234", list: ["[redacted]"] });
+  expect(withoutTexts(undefined, ["x"])).toBeUndefined();
 });
 
 test("copies take passwords from the environment", () => {

@@ -30,6 +30,20 @@ export function masked(value: Json, schema: Json | undefined): Json {
   return mapSecrets(value, schema, schema, (secret, path) => (secret === "" || secret === null || (typeof secret === "string" && secret.startsWith("\ue001")) ? secret : mark(variable(path, secret)))) ?? value;
 }
 
+/** The shortest secret that is looked for inside of other texts, as the program does. */
+const SHORTEST = 4;
+
+/** A value without these secrets: a server may say again what it was told. */
+export function withoutTexts<V extends Json | undefined>(value: V, secrets: string[]): V {
+  if (secrets.length === 0 || value === undefined) return value;
+  const clean = (one: Json): Json => {
+    if (typeof one === "string") return secrets.reduce((text, secret) => (text === secret ? REDACTED : secret.length >= SHORTEST ? text.replaceAll(secret, () => REDACTED) : text), one);
+    if (Array.isArray(one)) return one.map(clean);
+    return isObject(one) ? Object.fromEntries(Object.entries(one).map(([name, member]) => [name, clean(member)])) : one;
+  };
+  return clean(value) as V;
+}
+
 /** Whether a variable stands for something in it. */
 export const isMasked = (value: Json | undefined): boolean => value !== undefined && write(value).includes("\ue001env.");
 

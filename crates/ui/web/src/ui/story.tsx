@@ -7,7 +7,8 @@ import { canCurl, cli, curl, failedWith, isRedacted, payloadOf, pytest, resultEx
 import {
   brush, compared, connection, findings, frameVersion, go, handshake, inputSchemaIn, isFile, judge, newKey, overview, received, request, run, runs, select, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
-import { isMasked, masked } from "../lib/secrets";
+import { secretsIn } from "../lib/schema";
+import { isMasked, masked, withoutTexts } from "../lib/secrets";
 import type { Task } from "../lib/tasks";
 import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
 import type { Connection, Frame, Json, JsonObject } from "../lib/types";
@@ -51,9 +52,15 @@ export interface Came {
 }
 
 /** With variables for what the schema of the tool declares as passwords: a step is kept in the browser, and in files. */
-export function stepOf(session: number, method: string, given: JsonObject, { result, error, failed = error !== undefined || result?.isError === true }: Came): Step {
+export function stepOf(session: number, method: string, given: JsonObject, came: Came): Step {
   const title = String(given.name ?? given.uri ?? method);
-  const params = method === "tools/call" && isObject(given.arguments) ? { ...given, arguments: masked(given.arguments, inputSchemaIn(session, title)) } : given;
+  const args = method === "tools/call" && isObject(given.arguments) ? given.arguments : undefined;
+  const schema = args ? inputSchemaIn(session, title) : {};
+  const params = args ? { ...given, arguments: masked(args, schema) } : given;
+  const secrets = args ? secretsIn(args, schema) : [];
+  const result = withoutTexts(came.result, secrets);
+  const error = came.error && { ...came.error, message: withoutTexts(came.error.message, secrets) };
+  const { failed = error !== undefined || result?.isError === true } = came;
   if (failed) return { title, method, params, failed, ...(result ? {} : { refused: true }), error: failedWith(result ? firstText(result) : error?.message, title, result ? undefined : error?.code) };
   // An image beside a text is a part of the result as well.
   const payload = result && method === "tools/call" && !saysMore(result) ? payloadOf(result) : undefined;
