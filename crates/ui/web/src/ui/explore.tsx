@@ -125,7 +125,8 @@ function Send({ slot, id, text, send, method }: { slot: string; id: number; text
   const waiting = last !== undefined && isUnderWay(last);
   const outcome = last?.outcome;
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
-  const ended = outcome !== undefined && (outcome.task === undefined || (task !== undefined && isOver(task)));
+  // What had no response says nothing that a test could expect.
+  const ended = outcome !== undefined && (outcome.task === undefined ? outcome.result !== undefined || outcome.error !== undefined : task !== undefined && isOver(task) && task.status !== "cancelled");
   const open = connection.value?.status === "open";
   return (
     <div class="send">

@@ -170,7 +170,7 @@ export function Story() {
         <div class="actions">
           {own && <Button icon="again" onClick={() => void again()} data-testid="resend">Send again</Button>}
           {canEdit && <Button icon="wrench" onClick={edit}>Edit and send</Button>}
-          {call.kind === "request" && call.direction === "to-server" && !call.app && <Menu icon="plus" label="Keep this call" text="Keep" items={keepMenu(stepOfCall(call))} />}
+          {call.kind === "request" && call.direction === "to-server" && !call.app && call.response !== undefined && task?.status !== "cancelled" && <Menu icon="plus" label="Keep this call" text="Keep" items={keepMenu(stepOfCall(call))} />}
           <Button icon="compare" onClick={() => { compared.value = { session: at.session, key: call.key }; toast("Choose another call in the traffic to compare with"); }}>Compare</Button>
         </div>
       </header>
