@@ -14,6 +14,8 @@ mod completion;
 mod figures;
 #[path = "ui/inspector.rs"]
 mod inspector;
+#[path = "ui/keeping.rs"]
+mod keeping;
 #[path = "ui/modern.rs"]
 mod modern;
 #[path = "ui/panels.rs"]

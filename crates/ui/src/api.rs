@@ -6,7 +6,7 @@ use crate::comparison::{Comparison, ComparisonFailure};
 use crate::connection::Tokens;
 use crate::hub::{Hub, HubFailure};
 use crate::requests::{self, Message, Outcome, Request};
-use crate::spec::{NewTest, SavedTest, ServerSpec, SessionSteps, SharedSession, SuiteChange, check_choices};
+use crate::spec::{NewTest, OTHER_SERVER, SavedTest, ServerSpec, SessionSteps, SharedSession, SuiteChange, check_choices};
 use crate::viewer::{ShownSession, Viewer};
 use crate::{asks, assets, check, comparison, connection, policy, sign_in, stream, subscriptions, tasks, test_runs};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
@@ -16,7 +16,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_record::Diagnostic;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -445,29 +445,59 @@ async fn suites(State(hub): Shared) -> Json<Value> {
     Json(json!({ "suites": listed.unwrap_or_default() }))
 }
 
-async fn save(State(hub): Shared, Json(test): Json<NewTest>) -> Result<Json<SavedTest>, Refused> {
+/// What came of saving a test. That it is refused is an answer, and no failure of the request: browsers log those as errors of the page.
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum Saving {
+    Saved(SavedTest),
+    Refused {
+        refused: String,
+        /// Whether the user may insist on it.
+        may_insist: bool,
+    },
+}
+
+async fn save(State(hub): Shared, Json(test): Json<NewTest>) -> Result<Json<Saving>, Refused> {
     let saved = tokio::task::spawn_blocking(move || {
         // One after another: each reads the file that it writes.
         let _turn = hub.saving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         hub.connector.save(&test)
     });
-    saved.await.map_err(|_| internal())?.map(Json).map_err(|diagnostic| unwritten(&diagnostic))
+    Ok(Json(match saved.await.map_err(|_| internal())? {
+        Ok(saved) => Saving::Saved(saved),
+        Err(diagnostic) => {
+            let Refused(_, refused) = unwritten(&diagnostic);
+            Saving::Refused { refused, may_insist: diagnostic.code == OTHER_SERVER }
+        }
+    }))
 }
 
-/// The user's answer to what a server asked.
+/// The user's answer to what a server asked: one of a result and an error.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Answer {
-    Result(Map<String, Value>),
-    Error { code: i64, message: String },
+#[serde(deny_unknown_fields)]
+struct Answer {
+    #[serde(default)]
+    result: Option<Map<String, Value>>,
+    #[serde(default)]
+    error: Option<Refusal>,
+    /// Values in it that the form declares as passwords.
+    #[serde(default)]
+    secrets: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    code: i64,
+    message: String,
 }
 
 async fn answer(State(hub): Shared, Path(id): Path<u64>, Json(answer): Json<Answer>) -> Result<Json<Value>, Refused> {
-    let given = match answer {
-        Answer::Result(result) => Ok(Value::Object(result)),
-        Answer::Error { code, message } => Err(RpcError { code, message, data: None }),
+    let given = match (answer.result, answer.error) {
+        (Some(result), None) => Ok(Value::Object(result)),
+        (None, Some(Refusal { code, message })) => Err(RpcError { code, message, data: None }),
+        _ => return Err(Refused(StatusCode::UNPROCESSABLE_ENTITY, "an answer is a result or an error".to_owned())),
     };
-    match asks::answer(&hub, id, given) {
+    match asks::answer(&hub, id, given, &answer.secrets) {
         true => Ok(Json(json!({}))),
         false => Err(Refused(StatusCode::GONE, "the server no longer waits for this answer".to_owned())),
     }

@@ -105,8 +105,11 @@ fn refusal(why: &str) -> RpcError {
     RpcError { code: REFUSED, message: why.to_owned(), data: None }
 }
 
-/// Gives the user's answer. False if nobody waits for it any more.
-pub(crate) fn answer(hub: &Hub, id: u64, given: Result<Value, RpcError>) -> bool {
+/// Gives the user's answer. No frame of the session has the secrets in it. False if nobody waits for it any more.
+pub(crate) fn answer(hub: &Hub, id: u64, given: Result<Value, RpcError>, secrets: &[String]) -> bool {
+    let session = hub.state().asks.iter().find(|ask| ask.id == id).map(|ask| ask.session);
+    let tap = session.and_then(|session| hub.recorded(session).ok()).and_then(|recorded| recorded.frames.tap());
+    tap.iter().for_each(|tap| secrets.iter().for_each(|secret| tap.keep_secret(secret)));
     let ask = hub.change(|state| {
         let position = state.asks.iter().position(|ask| ask.id == id)?;
         Some(state.asks.remove(position))

@@ -23,7 +23,7 @@ mod viewer;
 pub use access::{Access, AccessFailure, Token};
 pub use comparison::{Compared, ComparedSide, Offered};
 pub use sign_in::SignIn;
-pub use spec::{Connector, KnownServer, NewTest, Prepared, SavedTest, ServerSpec, SessionSteps, SharedSession, SuiteChange};
+pub use spec::{Connector, KnownServer, NewTest, OTHER_SERVER, Prepared, SavedTest, ServerSpec, SessionSteps, SharedSession, SuiteChange};
 pub use test_runs::TestRunner;
 pub use viewer::{ShownPicture, ShownSession, Viewer};
 

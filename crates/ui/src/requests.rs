@@ -33,6 +33,9 @@ pub(crate) struct Request {
     /// That the tool is to be called as a task.
     #[serde(default)]
     task: Option<AsTask>,
+    /// Values among the parameters that the schema of the tool declares as passwords: no frame of the session has them, from now on.
+    #[serde(default)]
+    secrets: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -89,6 +92,7 @@ pub(crate) async fn send(hub: &Arc<Hub>, id: u64, request: Request) -> Result<Ou
     let Live { recorded, session, cancelers, .. } = live.clone();
     let held = session.read_owned().await;
     let session = held.as_ref().ok_or(HubFailure::NotOpen)?;
+    request.secrets.iter().for_each(|secret| session.tap().keep_secret(secret));
     let (canceler, cancellation) = Canceler::new();
     cancelers.lock().unwrap_or_else(PoisonError::into_inner).insert(request.key.clone(), canceler);
     let mut outcome = Outcome::of(recorded);

@@ -219,7 +219,13 @@ pub struct NewTest {
     pub whole: String,
     /// The test, as an item of a list in YAML.
     pub test: String,
+    /// Whether it is appended to a suite of another server as well: the user was asked.
+    #[serde(default)]
+    pub anyway: bool,
 }
+
+/// The code of a diagnostic that asks whether a test goes to the suite of another server.
+pub const OTHER_SERVER: &str = "another-server";
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

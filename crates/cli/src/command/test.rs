@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
     #[cfg(feature = "ui")]
     #[arg(long, requires = "ui", hide_short_help = true, help_heading = "Page")]
     no_open: bool,
-    /// The page of --ui gets the messages of each test, and not only of those that fail.
+    /// Print the messages of each test, and not only of those that fail: for the page of --ui
     #[cfg(feature = "ui")]
     #[arg(long, hide = true, requires = "json")]
     every_wire: bool,

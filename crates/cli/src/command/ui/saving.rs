@@ -10,7 +10,7 @@ use mcproof_suite::bounds::{MOST_BYTES, read_file};
 use mcproof_suite::document::{self, Node};
 use mcproof_suite::source::Source;
 use mcproof_trace::{Manifest, SessionInfo};
-use mcproof_ui::{NewTest, SavedTest, SessionSteps, SharedSession, SuiteChange};
+use mcproof_ui::{NewTest, OTHER_SERVER, SavedTest, SessionSteps, SharedSession, SuiteChange};
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -36,7 +36,12 @@ pub(super) fn save(folder: &Path, test: &NewTest) -> Result<SavedTest, Box<Diagn
     let path = inside(folder, file)?;
     let before = current(&path, file)?;
     let text = match &before {
-        Some(before) => appended(file, before, &test.test)?,
+        Some(before) => {
+            if !test.anyway {
+                of_one_server(folder, file, before, &test.whole)?;
+            }
+            appended(file, before, &test.test)?
+        }
         None => test.whole.clone(),
     };
     whole_file::write(&path, &text).map_err(|error| cannot_write(file, &error))?;
@@ -193,37 +198,122 @@ fn appended(file: &str, text: &str, test: &str) -> Result<String, Box<Diagnostic
             "copy the suite from the page, and paste the test by hand",
         )
     };
-    let before = tree(file, text)?.to_value();
+    let mut before = tree(file, text)?.to_value();
     let name = tree(file, test).ok().and_then(|test| test.to_value().get(0)?.get("name").cloned());
     let tests = before.get("tests").and_then(Value::as_array);
     if name.is_some() && tests.into_iter().flatten().any(|known| known.get("name") == name.as_ref()) {
         return Err(refusal(format!("{file} has a test of this name already"), "choose another name: reports tell tests apart by it"));
     }
+    let is_empty = before.get("tests").is_none_or(|tests| tests.is_null() || tests.as_array().is_some_and(Vec::is_empty));
+    // Lines end as those that are there.
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let head = lines.iter().position(|line| line.trim_end().starts_with("tests:")).ok_or_else(odd)?;
-    let is_inside = |line: &&str| line.starts_with([' ', '-', '#', '\t', '\r', '\n']);
-    let end = head + 1 + lines[head + 1..].iter().take_while(|line| is_inside(line)).count();
-    // What is blank or a comment at the end belongs to what follows.
-    let last = (head + 1..end).rev().find(|&at| !matches!(lines[at].trim_start().chars().next(), None | Some('#'))).ok_or_else(odd)?;
-    let item = lines[head + 1..=last].iter().find(|line| line.trim_start().starts_with("- ")).ok_or_else(odd)?;
-    let indent = &item[..item.len() - item.trim_start().len()];
-    let mut made: String = lines[..=last].concat();
-    if !made.ends_with('\n') {
-        made.push('\n');
+    let (mut made, indent, rest) = match lines.iter().position(|line| line.starts_with("tests:")) {
+        None if is_empty => (text.to_owned(), "  ", String::new()),
+        Some(head) if is_empty => {
+            let comment = lines[head].find(" #").map_or("", |at| lines[head][at..].trim_end());
+            (lines[..head].concat() + "tests:" + comment + end, "  ", lines[head + 1..].concat())
+        }
+        None => return Err(odd()),
+        Some(head) => {
+            let is_inside = |line: &&str| line.starts_with([' ', '-', '#', '\t', '\r', '\n']);
+            let next = head + 1 + lines[head + 1..].iter().take_while(|line| is_inside(line)).count();
+            // What is blank or a comment at the end belongs to what follows.
+            let last =
+                (head + 1..next).rev().find(|&at| !matches!(lines[at].trim_start().chars().next(), None | Some('#'))).ok_or_else(odd)?;
+            let item = lines[head + 1..=last].iter().find(|line| line.trim_start().starts_with("- ")).ok_or_else(odd)?;
+            let indent = &item[..item.len() - item.trim_start().len()];
+            (lines[..=last].concat(), indent, lines[last + 1..].concat())
+        }
+    };
+    if !made.is_empty() && !made.ends_with('\n') {
+        made.push_str(end);
+    }
+    if is_empty && !lines.iter().any(|line| line.starts_with("tests:")) {
+        made += &format!("tests:{end}");
     }
     for line in test.lines() {
-        made.push_str(indent);
-        made.push_str(line);
-        made.push('\n');
+        made += &format!("{indent}{line}{end}");
     }
-    made.push_str(&lines[last + 1..].concat());
+    made += &rest;
     // It is the same suite with one test more, or nothing is written.
     let mut after = tree(file, &made).map_err(|_| odd())?.to_value();
     let taken = after.get_mut("tests").and_then(Value::as_array_mut).and_then(Vec::pop);
+    for suite in [&mut before, &mut after] {
+        if let Some(suite) = suite.as_object_mut().filter(|_| is_empty) {
+            suite.retain(|name, tests| name != "tests" || tests.as_array().is_some_and(|tests| !tests.is_empty()));
+        }
+    }
     if taken.is_none() || after != before {
         return Err(odd());
     }
     Ok(made)
+}
+
+/// A way to reach a server, as far as it tells servers apart.
+#[derive(PartialEq, Eq)]
+struct Way {
+    command: Vec<String>,
+    /// Where the command runs.
+    folder: PathBuf,
+    url: Option<String>,
+}
+
+impl Way {
+    /// The ways of the server of a suite; `file` is the one in which it stands.
+    fn all(suite: &Value, folder: &Path, file: &str) -> Vec<Self> {
+        let server = suite.get("server").and_then(Value::as_object).into_iter().flatten();
+        let ways = server.filter(|(name, _)| matches!(name.as_str(), "stdio" | "http" | "sse"));
+        ways.map(|(transport, way)| Self::of(transport, way, &folder.join(file))).collect()
+    }
+
+    fn of(transport: &str, way: &Value, file: &Path) -> Self {
+        let text = |key: &str| way.get(key).and_then(Value::as_str);
+        // A text alone is the command, or over HTTP the URL.
+        let command = match way.get("command").or(Some(way).filter(|_| transport == "stdio")) {
+            Some(Value::String(line)) => shlex::split(line).unwrap_or_else(|| vec![line.clone()]),
+            Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        let url = text("url").or_else(|| way.as_str().filter(|_| transport != "stdio"));
+        let mut folder = PathBuf::new();
+        if !command.is_empty() {
+            let typed = file.parent().unwrap_or(file).join(text("cwd").unwrap_or_default());
+            for part in typed.components() {
+                match part {
+                    Component::CurDir => {}
+                    Component::ParentDir => {
+                        folder.pop();
+                    }
+                    part => folder.push(part),
+                }
+            }
+        }
+        Self { command, folder, url: url.map(|url| url.trim_end_matches('/').to_owned()) }
+    }
+
+    fn shown(&self) -> String {
+        let words = self.command.iter().map(String::as_str).chain(self.url.as_deref());
+        format!("`{}`", words.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Refuses to append a test of another server than that of the suite. One that says no server gets it from the command line.
+fn of_one_server(folder: &Path, file: &str, before: &str, whole: &str) -> Result<(), Box<Diagnostic>> {
+    let (before, whole) = (tree(file, before)?.to_value(), tree(file, whole)?.to_value());
+    let (known, new) = (Way::all(&before, folder, file), Way::all(&whole, folder, file));
+    // A server of which the page knows no command is described by hand.
+    let Some(new) = new.first().filter(|new| new.command != ["…"]) else { return Ok(()) };
+    let several = before.get("servers").and_then(Value::as_object);
+    if several.is_none() && (known.is_empty() || known.contains(new)) {
+        return Ok(());
+    }
+    let theirs: Vec<String> = match several {
+        Some(several) => several.keys().map(|name| format!("`{name}`")).collect(),
+        None => known.iter().map(Way::shown).collect(),
+    };
+    let message = format!("{file} tests {}, and these steps are of {}", theirs.join(" and "), new.shown());
+    Err(Box::new(Diagnostic::error(OTHER_SERVER, message).hint("choose another file, or append them anyway")))
 }
 
 #[cfg(test)]
@@ -237,6 +327,7 @@ mod tests {
             file: file.to_owned(),
             whole: format!("server: {{ stdio: x }}\ntests:\n  {}\n", TEST.replace('\n', "\n  ")),
             test: TEST.to_owned(),
+            anyway: false,
         }
     }
 
@@ -249,24 +340,22 @@ mod tests {
                 "# why\nserver: { stdio: x } # here\ntests:\n    # first\n    - name: a\n      steps: []\n\n# the end\ntimeouts: {}\n",
                 "      steps: []\n    - name: one more\n      steps:\n",
             ),
+            ("server: { stdio: x }\n", "server: { stdio: x }\ntests:\n  - name: one more\n"),
+            ("server: { stdio: x }\ntests: [] # none yet\n# the end\n", "\ntests: # none yet\n  - name: one more\n"),
+            ("tests:\n", "tests:\n  - name: one more\n"),
+            ("text: |\n  tests:\n    - x\ntests: []\n", "    - x\ntests:\n  - name: one more\n"),
+            ("tests:\r\n  - name: a\r\n    steps: []\r\n", "    steps: []\r\n  - name: one more\r\n    steps:\r\n"),
         ] {
             let after = appended("a.mcproof.yaml", before, TEST).unwrap();
             assert!(after.contains(expected), "{before:?}: {after:?}");
-            let kept: Vec<&str> = before.lines().filter(|line| !after.lines().any(|other| other == *line)).collect();
-            assert_eq!(kept, Vec::<&str>::new());
+            let is_kept = |line: &&str| line.starts_with("tests: []") || after.lines().any(|other| other == *line);
+            assert!(before.lines().all(|line| is_kept(&line)), "{before:?}: {after:?}");
         }
     }
 
     #[test]
     fn what_is_not_understood_is_not_changed() {
-        for before in [
-            "tests: [{ name: a, steps: [] }]\n",
-            "server: { stdio: x }\n",
-            "tests:\n",
-            "a: [\n",
-            "tests: 1\n",
-            "text: |\n  tests:\n    - x\ntests: []\n",
-        ] {
+        for before in ["tests: [{ name: a, steps: [] }]\n", "{ server: { stdio: x } }\n", "tests:\n  []\n", "a: [\n", "tests: 1\n"] {
             assert!(appended("a.mcproof.yaml", before, TEST).is_err(), "{before:?}");
         }
         assert!(appended("a.mcproof.yaml", "tests:\n  - name: a\n    steps: []\n", "- name: a\nserver: { stdio: evil }").is_err());
@@ -317,6 +406,46 @@ mod tests {
         let text = fs::read_to_string(folder.path().join("a.mcproof.yaml")).unwrap();
         assert_eq!((text.matches("one more").count(), text.matches("another one").count()), (1, 1), "{text}");
         assert_eq!(suites(folder.path()), ["a.mcproof.yaml"]);
+    }
+
+    #[test]
+    fn a_suite_of_another_server_asks() {
+        let check = |file: &str, suite: &str, mine: &str, expected: Result<(), &str>| {
+            let whole = format!("server: {mine}\ntests: []\n");
+            let asked = of_one_server(Path::new("/work"), file, &format!("{suite}\ntests: []\n"), &whole);
+            match (asked, expected) {
+                (Ok(()), Ok(())) => {}
+                (Err(asked), Err(part)) => {
+                    assert_eq!(asked.code, OTHER_SERVER);
+                    assert!(asked.message.contains(part), "{}", asked.message);
+                }
+                (asked, expected) => panic!("{suite} and {mine}: {asked:?}, expected {expected:?}"),
+            }
+        };
+        let node = r#"{ stdio: { command: "node a.js" } }"#;
+        check("a.mcproof.yaml", "server: { stdio: node a.js }", node, Ok(()));
+        check("a.mcproof.yaml", "server: { stdio: { command: [node, a.js], cwd: . } }", node, Ok(()));
+        check("a.mcproof.yaml", "server: { http: { url: http://h/mcp }, stdio: node a.js }", node, Ok(()));
+        check("a.mcproof.yaml", "# from the command line", node, Ok(()));
+        check("a.mcproof.yaml", "server: { stdio: node b.js }", node, Err("tests `node b.js`, and these steps are of `node a.js`"));
+        check("a.mcproof.yaml", "servers: { one: { stdio: node a.js } }", node, Err("tests `one`"));
+        let inside = r#"{ stdio: { command: "node a.js", cwd: ".." } }"#;
+        check("tests/a.mcproof.yaml", "server: { stdio: { command: node a.js, cwd: ../. } }", inside, Ok(()));
+        check("tests/a.mcproof.yaml", "server: { stdio: { command: node a.js } }", inside, Err("node a.js"));
+        let url = r#"{ http: { url: "https://staging.example/mcp" } }"#;
+        check("a.mcproof.yaml", "server: { http: { url: https://staging.example/mcp/ } }", url, Ok(()));
+        check("a.mcproof.yaml", "server: { http: https://staging.example/mcp }", url, Ok(()));
+        check("a.mcproof.yaml", "server: { http: { url: https://example.com/mcp } }", url, Err("`https://example.com/mcp`, and these"));
+    }
+
+    #[test]
+    fn a_test_of_another_server_is_appended_to_a_suite_that_the_user_insists_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let suite = "server: { stdio: other }\ntests: []\n";
+        fs::write(folder.path().join("a.mcproof.yaml"), suite).unwrap();
+        assert_eq!(save(folder.path(), &new("a.mcproof.yaml")).unwrap_err().code, OTHER_SERVER);
+        assert_eq!(fs::read_to_string(folder.path().join("a.mcproof.yaml")).unwrap(), suite);
+        assert!(!save(folder.path(), &NewTest { anyway: true, ..new("a.mcproof.yaml") }).unwrap().is_new);
     }
 
     #[test]

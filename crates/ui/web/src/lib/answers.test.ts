@@ -89,3 +89,9 @@ test("a question is of the call during which it came", () => {
   expect(askedDuring(calls(CALL, END, other, `{"id":1,${form}}`), who)?.target).toBe("other");
   expect(askedDuring(calls(CALL, `{"id":1,"result":{"resultType":"input_required","inputRequests":{"a":{${form}}}}}`), who)?.target).toBe("t");
 });
+
+test("a password of a form is a variable", () => {
+  const form = '"method":"elicitation/create","params":{"requestedSchema":{"type":"object","properties":{"pin":{"type":"string","format":"password"}}}}';
+  const all = calls(CALL, `{"id":1,${form}}`, '→{"id":1,"result":{"action":"accept","content":{"pin":"9876"}}}', END);
+  expect(JSON.stringify(answersOf(all, all[0]!))).not.toContain("9876");
+});

@@ -1,6 +1,7 @@
 // What the client responded to requests of the server while a call was under way, as suites and the libraries write it.
 import { isObject, type Call, placeOf } from "./calls";
 import { own, read, write } from "./lossless";
+import { masked } from "./secrets";
 import type { Task } from "./tasks";
 import type { Json, JsonObject } from "./types";
 
@@ -14,8 +15,8 @@ export interface Answers {
 
 const KINDS: Record<string, "elicitation" | "sampling" | "roots"> = { "elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots" };
 
-/** A response as it is written in a suite. */
-function written(kind: "elicitation" | "sampling" | "roots", response: JsonObject): Json | undefined {
+/** A response as it is written in a suite, with variables for what the form declares as passwords. */
+function written(kind: "elicitation" | "sampling" | "roots", response: JsonObject, asked: Json | undefined): Json | undefined {
   const result = isObject(response.result) ? response.result : undefined;
   if (kind === "sampling") {
     if (!result) return "reject";
@@ -26,7 +27,7 @@ function written(kind: "elicitation" | "sampling" | "roots", response: JsonObjec
   if (!result) return undefined;
   if (kind === "roots") return Array.isArray(result.roots) ? result.roots.map((root) => (isObject(root) && Object.keys(root).length === 1 && root.uri !== undefined ? root.uri : root)) : undefined;
   if (result.action !== "accept") return result.action;
-  return isObject(result.content) && Object.keys(result.content).length > 0 ? result.content : "accept";
+  return isObject(result.content) && Object.keys(result.content).length > 0 ? masked(result.content, isObject(asked) ? asked.requestedSchema : undefined) : "accept";
 }
 
 function parsed(text: string | undefined): JsonObject {
@@ -51,7 +52,7 @@ function taskOf(call: Call): Json | undefined {
 
 /** The responses to what the server asked during a call, or during the task that it has become. */
 export function answersOf(calls: Call[], call: Call, task?: string): Answers | undefined {
-  const given: [method: string, response: JsonObject, policy?: Json][] = [];
+  const given: [method: string, response: JsonObject, asked: Json | undefined, policy?: Json][] = [];
   // Since 2026-07-28, the call is sent again with the responses to what its result asked for.
   for (let at: Call | undefined = call; at; ) {
     const { inputResponses } = paramsOf(at);
@@ -76,19 +77,19 @@ export function answersOf(calls: Call[], call: Call, task?: string): Answers | u
       if (!isObject(request)) continue;
       const by = taken.findIndex(([method]) => method === request.method);
       const policy = by < 0 ? undefined : taken.splice(by, 1)[0]![1];
-      round.push([String(request.method), isObject(response) && isObject(response.error) ? response : { result: response }, policy]);
+      round.push([String(request.method), isObject(response) && isObject(response.error) ? response : { result: response }, request.params, policy]);
     }
     given.unshift(...round);
   }
   for (const one of calls.slice(call.key)) {
     if (one.direction !== "from-server" || one.kind !== "request" || one.app || one.response === undefined) continue;
-    if (one.parent === call.key || (task !== undefined && taskOf(one) === task)) given.push([one.method, parsed(one.response), one.policies?.[0]?.[1]]);
+    if (one.parent === call.key || (task !== undefined && taskOf(one) === task)) given.push([one.method, parsed(one.response), paramsOf(one), one.policies?.[0]?.[1]]);
   }
   const answers: Answers = {};
   const unlike = new Set<string>();
-  for (const [method, response, policy] of given) {
+  for (const [method, response, asked, policy] of given) {
     const kind = own(KINDS, method);
-    const next = policy ?? (kind && written(kind, response));
+    const next = policy ?? (kind && written(kind, response, asked));
     if (!kind || next === undefined) continue;
     const before = answers[kind];
     // Values of several forms stand side by side.

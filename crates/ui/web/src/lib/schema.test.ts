@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hasSecrets, withoutSecrets } from "./schema";
+import { flaws, hasSecrets, withoutSecrets } from "./schema";
 import type { Json, JsonObject } from "./types";
 
 const secret = { type: "string", format: "password" };
@@ -13,4 +13,14 @@ test.each<[string, JsonObject, Json, Json]>([
 ])("%s is not kept", (_, schema, value, kept) => {
   expect(hasSecrets(schema)).toBe(true);
   expect(withoutSecrets(value, schema, schema)).toEqual(kept);
+});
+
+test("flaws are those of the alternative that is meant", () => {
+  const circle = { type: "object", properties: { kind: { const: "circle" }, r: { type: "number" } }, required: ["kind", "r"] };
+  const rect = { type: "object", properties: { kind: { const: "rect" }, w: { type: "number" }, h: { type: "number" } }, required: ["kind", "w", "h"] };
+  expect(flaws({ oneOf: [circle, rect] } as JsonObject, { kind: "circle" })).toEqual([{ at: "", message: "“r” is required" }]);
+  expect(flaws({ properties: { shape: { anyOf: [circle, rect, { type: "null" }] } } } as JsonObject, { shape: { kind: "rect", w: 1 } })).toEqual([{ at: "/shape", message: "“h” is required" }]);
+  // Where none is meant, all is said.
+  expect(flaws({ oneOf: [circle, rect] } as JsonObject, { kind: "line" })!.length).toBeGreaterThan(2);
+  expect(flaws({ oneOf: [circle, rect] } as JsonObject, { kind: "circle", r: 1 })).toEqual([]);
 });

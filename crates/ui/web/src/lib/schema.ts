@@ -1,8 +1,8 @@
 // JSON Schemas of servers: resolved as far as a form needs it, and values held against them.
-import { format, Validator, type Schema, type SchemaDraft } from "@cfworker/json-schema";
+import { format, Validator, type OutputUnit, type Schema, type SchemaDraft } from "@cfworker/json-schema";
 import { isObject } from "./calls";
-import { own, plain, unfinished } from "./lossless";
-import { limited, unchecked } from "./pattern";
+import { own, plain, unfinished, write } from "./lossless";
+import { limited, Pattern, unchecked } from "./pattern";
 import type { Json, JsonObject } from "./types";
 
 const DEEPEST = 12;
@@ -47,18 +47,54 @@ export function hasSecrets(schema: Json): boolean {
   return isObject(schema) && (isSecret(schema) || Object.values(schema).some(hasSecrets));
 }
 
-/** A value without its passwords and what else is only written; undefined if it is one. */
-export function withoutSecrets(value: Json, schema: Json | undefined, root: JsonObject, depth = 0): Json | undefined {
-  if (depth > DEEPEST) return undefined;
+/** A value with its passwords, and what else is only written, changed; without those that become undefined. */
+export function mapSecrets(value: Json, schema: Json | undefined, root: JsonObject, change: (secret: Json, path: string[]) => Json | undefined, path: string[] = [], depth = 0): Json | undefined {
+  if (schema === undefined || schema === true) return value;
+  // What is this deep is not told apart.
+  if (depth > DEEPEST) return change(value, path);
   const known = resolve(schema, root);
-  if (isSecret(known)) return undefined;
+  if (isSecret(known)) return change(value, path);
   let left: Json | undefined = value;
-  for (const one of [known.anyOf, known.oneOf].flatMap((some) => (Array.isArray(some) ? some : []))) if (left !== undefined) left = withoutSecrets(left, one, root, depth + 1);
-  if (Array.isArray(left)) return left.map((one) => withoutSecrets(one, known.items, root, depth + 1)).filter((one) => one !== undefined);
+  for (const one of [known.anyOf, known.oneOf].flatMap((some) => (Array.isArray(some) ? some : []))) if (left !== undefined) left = mapSecrets(left, one, root, change, path, depth + 1);
+  if (Array.isArray(left)) {
+    const first = Array.isArray(known.prefixItems) ? known.prefixItems : [];
+    return left.map((one, index) => mapSecrets(one, first[index] ?? known.items, root, change, [...path, String(index)], depth + 1)).filter((one) => one !== undefined);
+  }
   if (!isObject(left)) return left;
-  const properties = isObject(known.properties) ? known.properties : {};
-  const kept = Object.entries(left).map(([name, one]) => [name, withoutSecrets(one, own(properties, name) ?? known.additionalProperties, root, depth + 1)] as const);
+  const kept = Object.entries(left).map(([name, one]) => [name, mapSecrets(one, schemaOfMember(known, name), root, change, [...path, name], depth + 1)] as const);
   return Object.fromEntries(kept.filter((pair): pair is [string, Json] => pair[1] !== undefined));
+}
+
+/** What a member of that name is like. */
+function schemaOfMember(schema: JsonObject, name: string): Json | undefined {
+  const said = isObject(schema.properties) ? own(schema.properties, name) : undefined;
+  if (said !== undefined) return said;
+  for (const [pattern, one] of Object.entries(isObject(schema.patternProperties) ? schema.patternProperties : {})) {
+    try {
+      if (new Pattern(pattern).test(name)) return one;
+    } catch {
+      // The validator says so.
+    }
+  }
+  return schema.additionalProperties;
+}
+
+/** A value without its passwords and what else is only written; undefined if it is one. */
+export function withoutSecrets(value: Json, schema: Json | undefined, root: JsonObject): Json | undefined {
+  return mapSecrets(value, schema, root, () => undefined);
+}
+
+/** The texts in a value that are secrets by its schema. */
+export function secretsIn(value: Json, schema: JsonObject): string[] {
+  const found: string[] = [];
+  const take = (one: Json): void => {
+    if (typeof one === "string") found.push(one);
+    else if (Array.isArray(one)) one.forEach(take);
+    else if (isObject(one)) Object.values(one).forEach(take);
+    else if (one !== null && typeof one !== "boolean") found.push(write(one));
+  };
+  if (hasSecrets(schema)) mapSecrets(value, schema, schema, (secret) => void take(secret));
+  return found.filter((text) => text !== "");
 }
 
 /** The types that a schema names. */
@@ -119,13 +155,33 @@ export interface Judged {
   unchecked: string[];
 }
 
+/** Without what is wrong by alternatives that the value is not meant as: their constant or their type is another one. */
+function ofChosenBranches(errors: OutputUnit[]): OutputUnit[] {
+  let left = errors;
+  for (const choice of errors.filter(({ keyword }) => keyword === "oneOf" || keyword === "anyOf")) {
+    const begin = `${choice.keywordLocation}/`;
+    const branches = new Map<string, OutputUnit[]>();
+    for (const error of left) {
+      if (!error.keywordLocation.startsWith(begin) || !error.instanceLocation.startsWith(choice.instanceLocation)) continue;
+      const branch = error.keywordLocation.slice(begin.length).split("/")[0]!;
+      branches.set(branch, [...(branches.get(branch) ?? []), error]);
+    }
+    const isOther = (error: OutputUnit) => (error.keyword === "const" || error.keyword === "enum" ? error.instanceLocation.split("/").length <= choice.instanceLocation.split("/").length + 1 : error.keyword === "type" && error.instanceLocation === choice.instanceLocation);
+    const others = [...branches.values()].filter((group) => group.some(isOther));
+    if (others.length === 0 || others.length === branches.size) continue;
+    const gone = new Set([choice, ...others.flat()]);
+    left = left.filter((error) => !gone.has(error));
+  }
+  return left;
+}
+
 /** Holds a value against a schema. A server may choose both: the time for it is limited. */
 export function judged(schema: JsonObject, value: Json): Judged {
   unchecked.clear();
   const open = unfinished(value).map(({ at, text }) => ({ at, message: text === "" ? "A number is missing" : `“${text}” is not a number as JSON writes it` }));
   try {
     const { errors } = limited(() => validator(schema)?.validate(plain(value))) ?? { errors: undefined };
-    const found = errors?.filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword))
+    const found = errors && ofChosenBranches(errors).filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword))
       .map((error) => ({ at: error.instanceLocation.replace(/^#/, ""), message: error.error.replace(/\.$/, "").replace(/^Instance does not have required property "(.*)"$/, "“$1” is required") }))
       .filter(({ at }) => !open.some((one) => one.at === at));
     return { flaws: found && [...open, ...found], unchecked: [...unchecked] };

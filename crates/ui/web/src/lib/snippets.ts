@@ -2,6 +2,7 @@
 import { declared } from "./answers";
 import { isObject } from "./calls";
 import { LongNumber, read, write } from "./lossless";
+import { inCode, inShell, inSuite } from "./secrets";
 import type { Connection, Handshake, Json, JsonObject, Spec } from "./types";
 import type { Failed, Step } from "./store";
 
@@ -34,7 +35,7 @@ function about(step: Step, mark: string, lost?: string): string {
 }
 
 export function cli(connection: Connection, { method, params, ...step }: Pick<Step, "method" | "params" | "answers">): string {
-  return about({ title: "", method, params, ...step }, "#", "`mcproof call` has no responses for that. Copy as suite, which has them.") + cliOf(connection, method, params);
+  return about({ title: "", method, params, ...step }, "#", "`mcproof call` has no responses for that. Copy as suite, which has them.") + inShell(cliOf(connection, method, params));
 }
 
 function cliOf(connection: Connection, method: string, params: JsonObject): string {
@@ -172,7 +173,7 @@ function beside(step: Step, { policy }: Pick<Connection, "policy">): Step {
 export function suiteStep(step: Step, indent = "      "): string {
   const { method, params, written } = step;
   const lines: string[] = [];
-  const joined = () => lines.map((line, index) => indent + (index === 0 ? "- " : "  ") + line).join("\n");
+  const joined = () => inSuite(lines.map((line, index) => indent + (index === 0 ? "- " : "  ") + line).join("\n"));
   if (written) {
     // Its variables are variables: what stands for itself is escaped already.
     lines.push(...Object.entries(written).map(([key, value]) => `${key}: ${write(value)}`));
@@ -279,6 +280,10 @@ export function freeName(name: string, taken: string[]): string {
 export function curl(connection: Connection, handshake: Handshake | null, method: string, params: JsonObject): string | null {
   const spec = serverOf(connection);
   if (!canCurl(connection, handshake)) return null;
+  return inShell(curlOf(spec, handshake, method, params));
+}
+
+function curlOf(spec: Spec, handshake: Handshake | null, method: string, params: JsonObject): string {
   const version = handshake?.protocolVersion ?? "2025-11-25";
   const modern = handshake?.era === "modern";
   const body = { jsonrpc: "2.0", id: 1, method, params: modern ? { ...params, _meta: { "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientInfo": { name: "curl", version: "1" }, "io.modelcontextprotocol/clientCapabilities": {} } } : params };
@@ -364,7 +369,7 @@ export function pytest(connection: Connection, step: Step): string {
       ? `    with pytest.raises(Refused) as refused:\n        await mcp_client.call(${call})${error.code === undefined ? "" : `\n    assert refused.value.code == ${error.code}`}${error.text === undefined ? "" : `\n    assert ${python(error.text)} in refused.value.error["message"]`}`
       : `    result = await mcp_client.call(${call})\n    result.expect_error(${error.text === undefined ? "" : python(`/${escaped(error.text)}/`)})`
     : `    result = await mcp_client.call_tool(${call})\n${step.payload !== undefined ? `    result.expect(${python(expectation(step.payload))})` : step.result !== undefined ? `    result.expect_raw(${python(step.result)})` : "    assert not result.is_error"}`;
-  return `${server.includes("os.environ[") ? "import os\n\n" : ""}import pytest
+  const text = inCode(`import pytest
 ${step.failed && step.refused ? "from mcproof import Refused\n" : ""}
 @pytest.fixture
 def mcp_server():
@@ -372,7 +377,8 @@ def mcp_server():
 
 ${toFill(step, "#")}${about(step, "#")}${step.answers ? `@pytest.mark.mcp(${Object.entries(declared(step.answers)).map(([kind, value]) => `${kind}=${python(value)}`).join(", ")})\n` : ""}async def test_${identifier(String(step.params.name))}(mcp_client):
 ${body}
-`;
+`, (name) => `os.environ["${name}"]`);
+  return text.includes("os.environ[") ? `import os\n\n${text}` : text;
 }
 
 export function vitest(connection: Connection, step: Step): string {
@@ -393,14 +399,14 @@ export function vitest(connection: Connection, step: Step): string {
   const body = step.failed
     ? step.refused ? `  await expect(${call}).rejects.toBeRpcError(${refusal ? indent(refusal, "  ") : ""});` : `  await expect(await ${call}).toBeToolError(${step.error?.text === undefined ? "" : `/${escaped(step.error.text)}/`});`
     : `  const result = await ${call};\n  ${step.payload !== undefined || step.result === undefined ? `await expect(result).toMatchExpectation(${indent(rounding(expectation(step.payload ?? {})), "  ")});` : `await expect(result.result).toMatchExpectation(${indent(rounding(step.result), "  ")});`}`;
-  return `import { testClient } from "mcproof/vitest";
+  return inCode(`import { testClient } from "mcproof/vitest";
 import { expect, it } from "vitest";
 
 ${toFill(step, "//")}${about(step, "//")}it(${JSON.stringify(String(step.params.name))}, async () => {
   await using client = await testClient(${server}${step.answers ? `, { answers: ${indent(declared(step.answers), "  ")} }` : ""});
 ${rounded}${body}
 });
-`;
+`, (name) => `process.env["${name}"]!`);
 }
 
 /** With long numbers by their type: JavaScript would round them. */
@@ -452,7 +458,7 @@ export function rust(connection: Connection, step: Step): string {
   const headers = own && spec.headers.length > 0 ? `    // The server was reached with the headers ${spec.headers.map(([name]) => name).join(", ")}, which have to be added.\n` : "";
   const lost = own ? "give the client its responses with `Client::connect` and `ConnectOptions`." : step.answers && "roots" in step.answers ? "the roots have to be added to `Answers`." : undefined;
   const names = ["Client", "Failure", "Transport", ...(own ? [] : ["Program"]), ...(answers ? ["Answers", "ConnectOptions", ...answers.names] : [])].sort();
-  return `use mcproof::{${names.join(", ")}};
+  return inCode(`use mcproof::{${names.join(", ")}};
 use serde_json::json;
 
 async fn server(${own ? "_" : ""}transport: Transport) -> Result<Client, Failure> {
@@ -464,7 +470,7 @@ async fn ${identifier(String(step.params.name))}(client: &Client) -> Result<(), 
 ${checks}
     Ok(())
 }
-`;
+`, (name) => `std::env::var("${name}").expect("${name} is set")`);
 }
 
 /** The payload of a result, as suites match it: structured content, else the text as JSON, else the text. */

@@ -5,6 +5,7 @@ import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
 import { own, read, write } from "./lossless";
 import { levelIn, listensTo, withLevel } from "./modern";
+import { secretsIn } from "./schema";
 import type { Answers } from "./answers";
 import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, Raw, TestCase } from "./types";
 
@@ -538,7 +539,24 @@ export function request(
   const session = overview.value?.connections.find((one) => one.id === id)?.sessions.at(-1);
   const level = session?.handshake?.era === "modern" ? (levels.value.get(session.id) ?? requestedLevel(sessions.get(session.id))) : undefined;
   const sent = level && !rest.allPagesOf && !rest.pageOf ? withLevel(params, level) : params;
-  return post<Outcome>(`connections/${id}/request`, { method, ...(sent ? { params: sent } : {}), key, ...rest });
+  const secrets = method === "tools/call" && isObject(sent?.arguments) ? secretsIn(sent.arguments, inputSchema(id, String(sent.name))) : [];
+  return post<Outcome>(`connections/${id}/request`, { method, ...(sent ? { params: sent } : {}), key, ...rest, ...(secrets.length > 0 ? { secrets } : {}) });
+}
+
+/** The schema of the arguments of a tool, by the list of its server. */
+function inputSchema(id: number, tool: string): JsonObject {
+  const schema = catalogs.peek().get(id)?.tools.items.find((one) => one.name === tool)?.inputSchema;
+  return isObject(schema) ? schema : {};
+}
+
+/** The same in a session, which may be a recorded one. */
+export function inputSchemaIn(session: number, tool: string): JsonObject {
+  const owner = overview.peek()?.connections.find((one) => one.sessions.some(({ id }) => id === session));
+  const live = owner ? inputSchema(owner.id, tool) : {};
+  const data = sessions.get(session);
+  if (Object.keys(live).length > 0 || !data) return live;
+  const schema = recordedCatalog(data).tools.items.find((one) => one.name === tool)?.inputSchema;
+  return isObject(schema) ? schema : {};
 }
 
 /** The level that log messages are requested from, by session: in the modern era, each request says it. Nothing for none. */

@@ -125,7 +125,8 @@ function Send({ slot, id, text, send, method }: { slot: string; id: number; text
   const waiting = last !== undefined && isUnderWay(last);
   const outcome = last?.outcome;
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
-  const ended = outcome !== undefined && (outcome.task === undefined || (task !== undefined && isOver(task)));
+  // What had no response says nothing that a test could expect.
+  const ended = outcome !== undefined && (outcome.task === undefined ? outcome.result !== undefined || outcome.error !== undefined : task !== undefined && isOver(task) && task.status !== "cancelled");
   const open = connection.value?.status === "open";
   return (
     <div class="send">
@@ -148,7 +149,7 @@ function NotConnected({ id }: { id: number }) {
 function stepOfRun(method: string, { params, outcome: known, asTask }: Run) {
   const outcome = known && received(known);
   const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
-  const step = { ...stepOf(method, params, task ? ofTask(task) : { result: outcome?.result, error: outcome?.error }), ...(asTask ? { task: true } : {}) };
+  const step = { ...stepOf(outcome?.session ?? -1, method, params, task ? ofTask(task) : { result: outcome?.result, error: outcome?.error }), ...(asTask ? { task: true } : {}) };
   return outcome ? withAnswers(step, callOf(outcome), outcome.task) : step;
 }
 

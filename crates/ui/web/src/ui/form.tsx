@@ -216,14 +216,23 @@ function Control(props: FieldProps & { id: string }) {
   if (all) {
     const simple = all.map((one) => resolve(one, root)).filter((one) => !(typesOf(one).length === 1 && typesOf(one)[0] === "null"));
     if (simple.length === 1) return <Control {...props} schema={{ ...simple[0]!, ...(schema.default !== undefined ? { default: schema.default } : {}) }} />;
+    // One of several kinds may be null, which is no field to fill in.
+    const nullable = simple.length < all.length;
+    const isNull = nullable && value === null && branch === null;
     const fits = limited(() => simple.findIndex((one) => value !== undefined && flawsOf(one, root, value) === 0));
     const chosen = branch ?? (fits >= 0 ? fits : 0);
     return (
       <div class="branches">
-        <select aria-label={`Kind of ${name}`} value={String(chosen)} onChange={(event) => { const next = Number(event.currentTarget.value); setBranch(next); onChange(initial(simple[next]!, root)); }}>
+        <select aria-label={`Kind of ${name}`} value={isNull ? "null" : String(chosen)} onChange={(event) => {
+          if (event.currentTarget.value === "null") { setBranch(null); return onChange(null); }
+          const next = Number(event.currentTarget.value);
+          setBranch(next);
+          onChange(initial(simple[next]!, root));
+        }}>
           {simple.map((one, index) => <option key={index} value={String(index)}>{visible(String(one.title ?? (isObject(one.properties) && Object.keys(one.properties).length > 0 ? Object.keys(one.properties).join(", ") : typesOf(one).join(" | ") || `option ${index + 1}`)))}</option>)}
+          {nullable && <option value="null">null</option>}
         </select>
-        <Control {...props} schema={simple[chosen]!} />
+        {!isNull && <Control {...props} schema={simple[chosen]!} />}
       </div>
     );
   }
@@ -231,9 +240,12 @@ function Control(props: FieldProps & { id: string }) {
     if (value === undefined) return <Button kind="quiet" icon="plus" onClick={() => onChange(initial(schema, root) ?? {})}>Add {name}</Button>;
     return <Members schema={schema} root={root} value={isObject(value) ? value : {}} onChange={onChange} path={path} flaws={flaws} suggest={suggest} />;
   }
-  if (types.includes("array") && schema.items !== false) {
+  const places = Array.isArray(schema.prefixItems) ? schema.prefixItems : [];
+  if (types.includes("array") && (schema.items !== false || places.length > 0)) {
     const items = Array.isArray(value) ? value : [];
     const one = resolve(schema.items ?? {}, root);
+    // Of a tuple, each place has a schema of its own.
+    const at = (index: number) => (index < places.length ? resolve(places[index], root) : one);
     if (Array.isArray(one.enum) && schema.uniqueItems === true)
       return (
         <div class="choices" role="group" aria-labelledby={`${id}-label`} id={id}>
@@ -247,11 +259,11 @@ function Control(props: FieldProps & { id: string }) {
       <div class="array" id={id}>
         {items.map((item, index) => (
           <div class="array-item" key={index}>
-            <Field {...props} stays={false} name={String(index)} schema={one} value={item} path={`${path}/${index}`} required isItem onChange={(next) => onChange(items.map((old, at) => (at === index ? (next ?? null) : old)))} />
+            <Field {...props} stays={false} name={String(index)} schema={at(index)} value={item} path={`${path}/${index}`} required isItem onChange={(next) => onChange(items.map((old, at) => (at === index ? (next ?? null) : old)))} />
             <Button kind="quiet" icon="close" label={`Remove item ${index} of ${name}`} onClick={() => onChange(items.filter((_, at) => at !== index))} />
           </div>
         ))}
-        <Button kind="quiet" icon="plus" onClick={() => onChange([...items, initial(one, root) ?? emptyOf(one)])}>Add item</Button>
+        {(schema.items !== false || items.length < places.length) && <Button kind="quiet" icon="plus" onClick={() => { const next = at(items.length); onChange([...items, initial(next, root) ?? emptyOf(next)]); }}>Add item</Button>}
       </div>
     );
   }

@@ -3,11 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { read, write } from "../lib/lossless";
+import { inSuite, isMasked, maskedStep } from "../lib/secrets";
 import { lines, pairs, removed } from "../lib/settings";
 import { freeName, isRedacted, serverOf, suite, suiteTest, testNames, USUAL_NAME, word } from "../lib/snippets";
-import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, logLevel, overview, request, selectNew, selected, sessions, setRequestedLevel, startJob, steps, stepsHere, stepsOf, type SessionSteps, type Step, unsaved, toast, trafficOpen, pane, story, brush } from "../lib/store";
+import { connection, currentSession, edited, frameVersion, go, handshake, inputSchemaIn, isFile, jobOf, logLevel, overview, request, selectNew, selected, sessions, setRequestedLevel, startJob, steps, stepsHere, stepsOf, type SessionSteps, type Step, unsaved, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
-import type { Connection, Diagnostic, Finding, Frame, JsonObject, Spec } from "../lib/types";
+import type { Connection, Diagnostic, Finding, Frame, Json, JsonObject, Spec } from "../lib/types";
 import { Authorization, waitsForUser } from "./authorization";
 import { Badge, Button, CopyButton, Empty, Icon, Rows, Said, Tabs, type IconName } from "./basics";
 import { Markdown, Plain, Problem, Tree } from "./result";
@@ -367,7 +368,7 @@ export function Saved() {
     }
     try {
       const found = await get<SessionSteps>(`sessions/${data.id}/steps`);
-      add(stepsOf(found));
+      add(stepsOf({ ...found, steps: found.steps.map((step) => maskedStep(step, typeof step.call === "string" ? inputSchemaIn(data.id, step.call) : undefined)) }));
       setTold([
         ...Object.entries(found.leftOut).map(([why, number]) => `Left out ${count(number, "request")}: ${why}`),
         ...some(found.stale).map((step) => `Sent as recorded, although an earlier response brought it: ${step}`),
@@ -389,8 +390,9 @@ export function Saved() {
       {missing.length > 0 && <p class="note error" role="alert" data-testid="unsaved">A step that was removed saved {missing.map((name, index) => <>{index > 0 && ", "}<code key={name}>{visible(name)}</code></>)}, which other steps use. Remove those as well, or add all calls again.</p>}
       {all.length === 0 ? <Empty icon="flask" title="No steps yet">Call a tool, then choose Keep.</Empty> : (
         <>
-          {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(write(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = steps.value.filter((one) => one !== step))} /></div>)}
+          {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(inSuite(write(step.params.arguments ?? step.params)))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = steps.value.filter((one) => one !== step))} /></div>)}
           {all.some((step) => isRedacted(step.params) || isRedacted(step.payload) || isRedacted(step.result) || isRedacted(step.written)) && <p class="note" data-testid="redacted">Something in these steps was redacted. A result may have any text there; an argument has to be put in by hand.</p>}
+          {all.some((step) => isMasked(step.params) || isMasked(step.written) || isMasked((step.answers ?? null) as Json)) && <p class="note" data-testid="masked">Passwords are not kept: the test takes them from the environment, as <code>{"\${env.…}"}</code> says.</p>}
           {at && !isFile && <SaveAs whole={(name, file) => suite(at, all, name, file)} test={(name) => suiteTest(at, all, name)} done={forget} />}
           {at && <section class="block"><div class="block-bar"><span class="block-kind">suite</span><span class="grow" /><CopyButton text={() => text} label="Copy suite" /></div><Plain text={text} /></section>}
         </>
@@ -422,12 +424,20 @@ function SaveAs({ whole, test, done }: { whole: (name: string, file: string) => 
   }, [chosen, known]);
   const names = taken.file === chosen ? taken.names : [];
   const isTaken = names.includes(name);
-  const save = async (event: Event) => {
+  // The file whose server is another one: the user may insist.
+  const [other, setOther] = useState<string | null>(null);
+  const save = async (event: Event, anyway = false) => {
     event.preventDefault();
     if (isTaken) return;
     setWrong("");
+    setOther(null);
     try {
-      const saved = await post<{ file: string; isNew: boolean }>("suites", { file: chosen, whole: whole(name, chosen), test: test(name) });
+      const saved = await post<{ file: string; isNew: boolean } | { refused: string; mayInsist: boolean }>("suites", { file: chosen, whole: whole(name, chosen), test: test(name), anyway });
+      if ("refused" in saved) {
+        setWrong(saved.refused);
+        setOther(saved.mayInsist ? chosen : null);
+        return;
+      }
       toast(`${saved.isNew ? "Created" : "Appended to"} ${saved.file}: run \`mcproof test ${saved.file}\``);
       done();
     } catch (error) {
@@ -441,7 +451,8 @@ function SaveAs({ whole, test, done }: { whole: (name: string, file: string) => 
       <datalist id="suites">{known.map((one) => <option key={one} value={one} />)}</datalist>
       {isTaken && <p class="note error" role="alert" data-testid="name-taken">The suite has a test of this name. <button type="button" class="link" onClick={() => setName(freeName(name, names))}>Name it “{visible(freeName(name, names))}”</button></p>}
       <Button kind="primary" icon="plus" type="submit" data-testid="save-suite" disabled={isTaken}>{known.includes(chosen) ? "Append to the suite" : "Create the suite"}</Button>
-      {wrong && <p class="note error" role="alert" data-testid="save-wrong">{visible(wrong)}</p>}
+      {wrong && <p class="note error" role="alert" data-testid="save-wrong"><Said text={wrong} /></p>}
+      {other !== null && other === chosen && <Button kind="danger" icon="plus" data-testid="save-anyway" onClick={(event) => void save(event, true)}>Append them anyway</Button>}
     </form>
   );
 }

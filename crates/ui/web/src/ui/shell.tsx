@@ -4,7 +4,7 @@ import { addressOf, post } from "../lib/api";
 import { askedDuring } from "../lib/answers";
 import { isObject, type Call } from "../lib/calls";
 import { sidesText } from "../lib/compare";
-import { initial, resolve } from "../lib/schema";
+import { initial, resolve, secretsIn } from "../lib/schema";
 import { hasTasks } from "../lib/tasks";
 import {
   catalog, compared, connection, currentSession, edited, frameVersion, go, handshake, isFile, isNarrow, item, link, openTest, overview, paletteOpen, pane, select, selected, sessions, shownSession, story, tell, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type SessionData, type View,
@@ -220,7 +220,7 @@ function Elicitation({ ask }: { ask: Ask }) {
       <p class="tray-message">{visible(String(ask.params.message ?? ""))}</p>
       {ask.unfinished && <p class="note" data-testid="unfinished">The policy has no value for {ask.unfinished.missing.slice(0, 5).map((name, index) => <>{index > 0 && ", "}<code key={name}>{visible(name)}</code></>)}, which the form requires.</p>}
       {url ? <p class="note">It wants you to visit <code class="uri">{visible(url)}</code>{/^https?:\/\//i.test(url) && <> <a href={url} target="_blank" rel="noopener noreferrer nofollow">open</a></>}</p> : <SchemaForm schema={schema} value={value} onChange={setValue} onValid={setValid} testid="elicitation" />}
-      <div class="actions"><Button kind="primary" data-testid="accept" disabled={!valid} onClick={() => void answer(ask, { result: url ? { action: "accept" } : { action: "accept", content: value } })}>Accept</Button><Button data-testid="decline" onClick={() => void answer(ask, { result: { action: "decline" } })}>Decline</Button><Button kind="quiet" onClick={() => void answer(ask, { result: { action: "cancel" } })}>Cancel</Button></div>
+      <div class="actions"><Button kind="primary" data-testid="accept" disabled={!valid} onClick={() => void answer(ask, url ? { result: { action: "accept" } } : { result: { action: "accept", content: value }, secrets: secretsIn(value, schema) })}>Accept</Button><Button data-testid="decline" onClick={() => void answer(ask, { result: { action: "decline" } })}>Decline</Button><Button kind="quiet" onClick={() => void answer(ask, { result: { action: "cancel" } })}>Cancel</Button></div>
     </>
   );
 }

@@ -5,8 +5,10 @@ import { firstText, isFailure, isObject, targetOf, type Call } from "../lib/call
 import { own, read, repeated, write } from "../lib/lossless";
 import { canCurl, cli, curl, failedWith, isRedacted, payloadOf, pytest, resultExpectation, rust, saysMore, suite, vitest } from "../lib/snippets";
 import {
-  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, received, request, run, runs, select, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
+  brush, compared, connection, findings, frameVersion, go, handshake, inputSchemaIn, isFile, judge, newKey, overview, received, request, run, runs, select, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
+import { secretsIn } from "../lib/schema";
+import { isMasked, masked, withoutTexts } from "../lib/secrets";
 import type { Task } from "../lib/tasks";
 import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
 import type { Connection, Frame, Json, JsonObject } from "../lib/types";
@@ -49,8 +51,16 @@ export interface Came {
   failed?: boolean;
 }
 
-export function stepOf(method: string, params: JsonObject, { result, error, failed = error !== undefined || result?.isError === true }: Came): Step {
-  const title = String(params.name ?? params.uri ?? method);
+/** With variables for what the schema of the tool declares as passwords: a step is kept in the browser, and in files. */
+export function stepOf(session: number, method: string, given: JsonObject, came: Came): Step {
+  const title = String(given.name ?? given.uri ?? method);
+  const args = method === "tools/call" && isObject(given.arguments) ? given.arguments : undefined;
+  const schema = args ? inputSchemaIn(session, title) : {};
+  const params = args ? { ...given, arguments: masked(args, schema) } : given;
+  const secrets = args ? secretsIn(args, schema) : [];
+  const result = withoutTexts(came.result, secrets);
+  const error = came.error && { ...came.error, message: withoutTexts(came.error.message, secrets) };
+  const { failed = error !== undefined || result?.isError === true } = came;
   if (failed) return { title, method, params, failed, ...(result ? {} : { refused: true }), error: failedWith(result ? firstText(result) : error?.message, title, result ? undefined : error?.code) };
   // An image beside a text is a part of the result as well.
   const payload = result && method === "tools/call" && !saysMore(result) ? payloadOf(result) : undefined;
@@ -61,9 +71,9 @@ export function stepOfCall(call: Call): Step {
   const message = parsed(call.response);
   const { result, error } = isObject(message) ? message : {};
   const task = taskOf(call);
-  if (!task) return withAnswers(stepOf(call.method, paramsOf(call), { ...(isObject(result) ? { result } : {}), ...(isObject(error) ? { error: { code: call.code, message: typeof error.message === "string" ? error.message : undefined } } : {}) }), call);
+  if (!task) return withAnswers(stepOf(call.session, call.method, paramsOf(call), { ...(isObject(result) ? { result } : {}), ...(isObject(error) ? { error: { code: call.code, message: typeof error.message === "string" ? error.message : undefined } } : {}) }), call);
   const { task: _, ...params } = paramsOf(call);
-  return withAnswers({ ...stepOf(call.method, params, ofTask(task)), task: true }, call, task.id);
+  return withAnswers({ ...stepOf(call.session, call.method, params, ofTask(task)), task: true }, call, task.id);
 }
 
 /** What came of a task. */
@@ -96,7 +106,7 @@ export function keepMenu(step: Step) {
   // Only suites have a word for tasks.
   const isTool = step.method === "tools/call" && !step.task;
   return [
-    { text: "Save as test step", icon: "plus" as const, run: () => { steps.value = [...steps.value, ofServer(at, step)]; toast("Saved: see Tests"); } },
+    { text: "Save as test step", icon: "plus" as const, run: () => { steps.value = [...steps.value, ofServer(at, step)]; toast(isMasked(step.params) ? "Saved: see Tests. Passwords come from the environment there" : "Saved: see Tests"); } },
     { text: "Copy as suite", icon: "copy" as const, run: () => void put("suite", suite(at, [step], step.title)) },
     { text: "Copy as command line", icon: "terminal" as const, run: () => void put("command line", cli(at, step)), disabled: step.task, why: "Only suites have tasks." },
     { text: "Copy as curl", icon: "copy" as const, run: () => void put("curl", curl(at, handshake.value, step.method, step.params)), disabled: !canCurl(at, handshake.value) || step.task || step.answers !== undefined, why: step.answers ? "The server asked the client meanwhile, which one request with curl cannot answer." : step.task ? "Only suites have tasks." : "Only a server over Streamable HTTP can be reached with curl." },
@@ -124,6 +134,10 @@ export function Story() {
   const params = paramsOf(call);
   const again = async () => {
     if (!owner) return;
+    if (isRedacted(params)) {
+      toast("An argument was redacted: put its value in", "error");
+      return edit();
+    }
     const outcome = await request(owner.id, call.method, params, { key: newKey() });
     void showCallOf(outcome, at);
     toast(outcome.error ? `Sent again: ${outcome.error.message}` : outcome.failure ? `Sent again: ${outcome.failure.message}` : "Sent again");
@@ -156,7 +170,7 @@ export function Story() {
         <div class="actions">
           {own && <Button icon="again" onClick={() => void again()} data-testid="resend">Send again</Button>}
           {canEdit && <Button icon="wrench" onClick={edit}>Edit and send</Button>}
-          {call.kind === "request" && call.direction === "to-server" && !call.app && <Menu icon="plus" label="Keep this call" text="Keep" items={keepMenu(stepOfCall(call))} />}
+          {call.kind === "request" && call.direction === "to-server" && !call.app && call.response !== undefined && task?.status !== "cancelled" && <Menu icon="plus" label="Keep this call" text="Keep" items={keepMenu(stepOfCall(call))} />}
           <Button icon="compare" onClick={() => { compared.value = { session: at.session, key: call.key }; toast("Choose another call in the traffic to compare with"); }}>Compare</Button>
         </div>
       </header>
