@@ -42,7 +42,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     let text = surroundings.secrets.text(&suite.text).into_owned();
     match to {
         Some(path) => whole_file::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?,
-        None => output::data(text.as_bytes())?,
+        None => output::plain(&text)?,
     }
     let count = |count: usize, word: &str| if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") };
     output::talk(&format!("{} with {}\n", count(suite.tests, "test"), count(suite.steps, "step")));
