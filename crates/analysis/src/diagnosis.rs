@@ -76,7 +76,7 @@ impl Audience {
         let code = match failure {
             F::TokenRefused => return self.credentials(transcript),
             F::NoToken { code, .. } => code.as_deref(),
-            F::Unsigned(_) | F::ScopesRefused { .. } | F::TooMany { .. } => None,
+            F::Unsigned(_) | F::ScopesRefused { .. } | F::ScopesTooLarge { .. } | F::TooMany { .. } => None,
             F::NoClient { .. } => {
                 return self.hint(
                     "register a client with the authorization server by hand, and set `client_id` in `auth`",

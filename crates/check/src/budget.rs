@@ -1,7 +1,7 @@
 //! What the waits of a check may take: a deadline for all of it, and less patience with a server that has been silent before.
 //! Knows times and methods, not what is asked.
 
-use mcproof_analysis::probes::DEADLINE;
+use mcproof_analysis::probes;
 use mcproof_client::Reuse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,8 +179,8 @@ impl Budget {
     pub(super) fn reason(&self) -> String {
         let deadline = mcproof_record::duration::readable(self.deadline);
         match self.left().is_zero() {
-            true => format!("{DEADLINE} {deadline} had passed"),
-            false => format!("the conversation's part of {DEADLINE} {deadline} had passed"),
+            true => format!("{} {deadline} had passed", probes::DEADLINE),
+            false => format!("the conversation's part of {} {deadline} had passed", probes::DEADLINE),
         }
     }
 

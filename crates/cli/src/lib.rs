@@ -4,6 +4,7 @@ mod arguments;
 mod authorization;
 mod case_traces;
 mod changes;
+mod ci_commands;
 mod command;
 mod contracts;
 mod conversation;

@@ -1,5 +1,6 @@
 //! The only place that writes to stdout and stderr: data to stdout, messages to stderr.
 
+use crate::ci_commands::broken_up;
 use crate::failure::Failure;
 use mcproof_system::pipes;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
@@ -10,6 +11,7 @@ static ABANDONED: AtomicBool = AtomicBool::new(false);
 
 /// Text for a person, on stdout. Colours in it are dropped where they are not wanted.
 pub(crate) fn show(text: &str) -> Result<(), Failure> {
+    let text = broken_up(text);
     let mut stdout = anstream::stdout().lock();
     written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
@@ -22,7 +24,12 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
 
 /// JSON on stdout, in which nothing hides or steers a terminal, whatever a server wrote.
 pub(crate) fn json(text: &str) -> Result<(), Failure> {
-    data(mcproof_report::escape_json(text).as_bytes())
+    plain(&mcproof_report::escape_json(text))
+}
+
+/// Text for programs, or for people and programs, on stdout: without what a CI system would obey.
+pub(crate) fn plain(text: &str) -> Result<(), Failure> {
+    data(broken_up(text).as_bytes())
 }
 
 /// Takes from the front of data what a pipe on stdout takes without waiting for whoever reads it.
@@ -59,6 +66,7 @@ impl ReaderWatch {
 
 /// Prints a message to stderr. Does nothing if stderr is closed.
 pub(crate) fn talk(text: &str) {
+    let text = broken_up(text);
     let mut stderr = anstream::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

@@ -4,6 +4,7 @@
 mod checked;
 mod destination;
 
+use crate::ci_commands::BrokenUp;
 use crate::failure::Failure;
 use crate::offered::offered;
 use crate::{output, settings, suggest};
@@ -302,7 +303,7 @@ fn reporter(
         ReportFormat::Terminal if file.is_none() => {
             // The progress line is written over with an escape sequence, which goes where colors go.
             let progress = if output::stdout_is_terminal() && output::colors_are_on() { Progress::Live } else { Progress::Off };
-            Box::new(Terminal::new(anstream::stdout(), settings::style(), detail, progress).repeating(repeat.clone()))
+            Box::new(Terminal::new(BrokenUp::new(anstream::stdout()), settings::style(), detail, progress).repeating(repeat.clone()))
         }
         ReportFormat::Terminal => {
             let style = Style { color: Color::Plain, width: settings::WIDTH, ..settings::style() };

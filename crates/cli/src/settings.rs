@@ -141,6 +141,11 @@ pub(crate) fn github() -> Option<GithubJob> {
     Some(GithubJob { summary, folder })
 }
 
+/// Whether a CI system takes lines with `##` and brackets for commands: Azure Pipelines and TeamCity do.
+pub(crate) fn obeys_number_signs() -> bool {
+    ["TF_BUILD", "TEAMCITY_VERSION"].into_iter().any(|name| variable(name).is_some_and(|value| !value.is_empty()))
+}
+
 /// Whether a user is present.
 pub(crate) fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()

@@ -234,6 +234,43 @@ fn on_github_a_server_cannot_give_commands() {
 }
 
 #[test]
+fn on_azure_and_teamcity_a_server_cannot_give_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let forged = "a ##vso[task.setvariable variable=PATH]/evil ##[error]b ##teamcity[c] d";
+    let server = format!("echo '{forged}' >&2; read -r x; echo '{forged}'; exit 3");
+    let suite = format!(
+        "server: {{ stdio: {{ command: [sh, -c, {server:?}] }} }}\ntests: [{{ name: '{forged}', steps: [tools: ['{forged}']] }}]\n"
+    );
+    std::fs::write(folder.path().join("a.mcproof.yaml"), suite).unwrap();
+    let told = |variable: Option<&str>, arguments: &[&str]| {
+        let mut command = mcproof(folder.path());
+        command.env_remove("TF_BUILD").env_remove("TEAMCITY_VERSION").args(arguments);
+        let ran = command.envs(variable.map(|name| (name, "True"))).output().unwrap();
+        format!("{}{}", stdout(&ran), stderr(&ran))
+    };
+    let shell = ["--", "sh", "-c", server.as_str()];
+    let (tools, probe) = ([&["tools", "-v"][..], &shell].concat(), [&["probe"][..], &shell].concat());
+    for arguments in [
+        &["test"][..],
+        &["test", "-v"],
+        &["test", "--json"],
+        &["test", "--reporter", "agent"],
+        &["test", "--reporter", "junit"],
+        &["plan"],
+        &["plan", "--json"],
+        &tools[..],
+        &probe[..],
+    ] {
+        for system in ["TF_BUILD", "TEAMCITY_VERSION"] {
+            let said = told(Some(system), arguments);
+            let obeyed = ["##vso[", "##[", "##teamcity["].into_iter().find(|command| said.contains(command));
+            assert!(obeyed.is_none() && said.contains("#\\u0023vso["), "{system} {arguments:?} {obeyed:?}: {said}");
+        }
+    }
+    assert!(told(None, &["test"]).contains("##vso[task"));
+}
+
+#[test]
 fn coverage_names_what_no_test_used() {
     let folder = shop("");
     let ran = run(folder.path(), &["--coverage"]);

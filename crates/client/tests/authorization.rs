@@ -236,6 +236,12 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
         "the token endpoint {as}/token issued no token: its response has no usable `access_token`",
     )
     .await;
+    let large = "t".repeat((64 << 10) + 1);
+    for name in ["access_token", "refresh_token"] {
+        let document = with(json!({ "access_token": "{access}", "token_type": "Bearer" }), name, json!(large));
+        let expected = format!("the token endpoint {{as}}/token issued no token: its `{name}` is larger than 65536 bytes");
+        check(Wish { token: (200, document), ..usual() }, &expected).await;
+    }
     check(
         Wish { token: (200, json!({ "access_token": "of-somebody-else", "token_type": "Bearer" })), ..usual() },
         "the server rejects the token that its own authorization server issued",

@@ -14,9 +14,24 @@ pub fn frames_of_clients(frames: &[Frame]) -> Vec<Vec<Frame>> {
         return vec![frames.to_vec()];
     }
     let owner = |frame: &Frame| frame.body.exchange().and_then(|exchange| owners.of_exchange.get(&exchange).copied());
-    let of_client = |client: usize| frames.iter().filter(move |frame| owner(frame).is_none_or(|owner| owner == client)).cloned().collect();
-    (0..owners.count).map(of_client).collect()
+    // What belongs to nobody is in all of them, unless somebody has made it so much that the copies would be what is kept.
+    let nobodys = frames.iter().filter(|frame| owner(frame).is_none()).count();
+    let sharers = if nobodys.saturating_mul(owners.count) > MOST_COPIES { 1 } else { owners.count };
+    let mut of_clients: Vec<Vec<Frame>> = vec![Vec::new(); owners.count];
+    for frame in frames {
+        match owner(frame) {
+            Some(owner) => of_clients[owner].push(frame.clone()),
+            None => of_clients.iter_mut().take(sharers).for_each(|frames| frames.push(frame.clone())),
+        }
+    }
+    of_clients
 }
+
+/// Copies of frames that belong to nobody.
+const MOST_COPIES: usize = 1_000_000;
+
+/// Event streams whose endpoints are remembered.
+const MOST_ENDPOINTS: usize = 1_000;
 
 /// Tells the frames of each client while they come. A frame of an event stream waits until the stream has named its endpoint.
 #[derive(Debug, Default)]
@@ -162,6 +177,9 @@ impl Owners {
                 };
                 self.of_exchange.insert(*exchange, owner);
                 self.endpoints.push((path_of(&data.to_text()), owner));
+                if self.endpoints.len() > MOST_ENDPOINTS {
+                    self.endpoints.remove(0);
+                }
             }
             _ => {}
         }

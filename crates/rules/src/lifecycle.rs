@@ -488,7 +488,7 @@ fn canceled_before(conversation: &ConversationView<'_>, end: FrameId) -> Option<
         later.any(|(_, answer)| answer.is_some_and(|answer| answer.frame.id < end))
     };
     let canceled = conversation.from_client().filter(|message| message.method() == Some(methods::notifications::CANCELLED));
-    let canceled = canceled.map(|message| message.frame.id).filter(|frame| *frame < end);
+    let mut canceled = canceled.map(|message| message.frame.id).filter(|frame| *frame < end);
     canceled.rfind(|frame| is_shortly_before(*frame) || !is_beyond(*frame))
 }
 

@@ -15,6 +15,9 @@ use std::collections::{BTreeSet, HashMap};
 /// Differences of one event that are listed.
 const MOST_POINTERS: usize = 50;
 
+/// Requests of the other trace among which the nearest is looked for.
+const MOST_ALIKE: usize = 50;
+
 /// Below this, a float that is whole is exactly that number.
 const EXACT: f64 = 9e15;
 
@@ -170,8 +173,9 @@ pub fn diff(ComparedTrace(old): &ComparedTrace, ComparedTrace(new): &ComparedTra
     let taken: BTreeSet<usize> = matched.iter().flatten().copied().collect();
     let removed: Vec<&Compared> = old.iter().zip(&matched).filter(|(_, place)| place.is_none()).map(|(event, _)| event).collect();
     let added: Vec<&Compared> = new.iter().enumerate().filter(|(index, _)| !taken.contains(index)).map(|(_, event)| event).collect();
-    result.removed = removed.iter().map(|event| one_sided(event, &added)).collect();
-    result.added = added.iter().map(|event| one_sided(event, &removed)).collect();
+    let (of_removed, of_added) = (by_subject(&removed), by_subject(&added));
+    result.removed = removed.iter().map(|event| one_sided(event, &of_added)).collect();
+    result.added = added.iter().map(|event| one_sided(event, &of_removed)).collect();
     result
 }
 
@@ -383,9 +387,25 @@ fn inside(pointer: &mut String, name: &str, look: impl FnOnce(&mut String)) {
     pointer.truncate(length);
 }
 
-fn one_sided(event: &Compared, others: &[&Compared]) -> OneSided {
-    let alike = others.iter().filter(|other| is_request(event) && other.method == event.method && other.target == event.target);
+/// Requests of one trace by method and target, of each the first ones.
+type BySubject<'a> = HashMap<(&'a str, Option<&'a str>), Vec<&'a Compared>>;
+
+fn by_subject<'a>(events: &[&'a Compared]) -> BySubject<'a> {
+    let mut found = BySubject::new();
+    for &event in events {
+        let alike = found.entry((event.method.as_str(), event.target.as_deref())).or_default();
+        if alike.len() < MOST_ALIKE {
+            alike.push(event);
+        }
+    }
+    found
+}
+
+fn one_sided(event: &Compared, others: &BySubject<'_>) -> OneSided {
+    let alike = others.get(&(event.method.as_str(), event.target.as_deref())).filter(|_| is_request(event));
     let nearest = alike
+        .into_iter()
+        .flatten()
         .filter_map(|other| {
             let mut pointers = Vec::new();
             walk(&event.arguments, &other.arguments, &mut String::new(), &mut |pointer, _, _| pointers.push(pointer.to_owned()));

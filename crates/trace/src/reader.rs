@@ -6,10 +6,12 @@ mod lines;
 mod older;
 
 use crate::line::TraceLine;
-use crate::manifest::{Manifest, TRACE_FORMAT};
+use crate::manifest::{Manifest, SessionKey, TRACE_FORMAT};
 use container::Container;
+pub(crate) use lines::LONGEST_LINE;
 use lines::Lines;
 pub use older::transport_of;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Cursor, Read, Seek as _, SeekFrom};
 use std::path::Path;
@@ -25,7 +27,12 @@ pub struct Trace {
     count: u64,
     /// What may be read, where there is a bound.
     room: Option<TraceRoom>,
+    /// Those that were told of, or have frames.
+    sessions: BTreeSet<SessionKey>,
 }
+
+/// Sessions of a trace: of each, something is kept until its end.
+pub(crate) const MOST_SESSIONS: usize = 5_000;
 
 /// How much of a trace is read by whoever keeps all of it in memory: a small file can unpack to far more than its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +45,7 @@ pub struct TraceRoom {
 
 impl Default for TraceRoom {
     fn default() -> Self {
-        Self { lines: 500_000, bytes: 512 << 20 }
+        Self { lines: 100_000, bytes: 128 << 20 }
     }
 }
 
@@ -136,6 +143,7 @@ impl Trace {
         let complete = container.manifest();
         let mut trace = Self::started(Source::Container(Box::new(container)))?;
         if let Some(complete) = complete {
+            too_many_sessions(complete.sessions.len())?;
             trace.manifest.sessions = complete.sessions;
             trace.manifest.end = complete.end;
         }
@@ -158,13 +166,29 @@ impl Trace {
             None => Self::started(Source::Lines(Box::new(lines.with_first(first)))),
             Some(kind) => {
                 let (manifest, lines) = older::read(kind, &first, lines)?;
-                Ok(Self { manifest, source: Source::Older(lines.into_iter()), ending: Ending::Unread, ahead: None, count: 0, room: None })
+                Ok(Self {
+                    manifest,
+                    source: Source::Older(lines.into_iter()),
+                    ending: Ending::Unread,
+                    ahead: None,
+                    count: 0,
+                    room: None,
+                    sessions: BTreeSet::new(),
+                })
             }
         }
     }
 
     fn started(source: Source) -> Result<Self, TraceError> {
-        let mut trace = Self { manifest: Manifest::default(), source, ending: Ending::Unread, ahead: None, count: 0, room: None };
+        let mut trace = Self {
+            manifest: Manifest::default(),
+            source,
+            ending: Ending::Unread,
+            ahead: None,
+            count: 0,
+            room: None,
+            sessions: BTreeSet::new(),
+        };
         match trace.advance()? {
             Some(TraceLine::Trace(manifest)) if manifest.format <= TRACE_FORMAT => trace.manifest = manifest,
             Some(TraceLine::Trace(manifest)) => return Err(TraceError::TooNew { found: u64::from(manifest.format) }),
@@ -188,12 +212,22 @@ impl Trace {
             }
         };
         self.check_room()?;
+        self.check_sessions(line.as_ref())?;
         match (&line, self.ending) {
             (Some(TraceLine::End(_)), _) => self.ending = Ending::Complete,
             (None, Ending::Unread) => self.ending = Ending::CutOff,
             _ => {}
         }
         Ok(line)
+    }
+
+    fn check_sessions(&mut self, line: Option<&TraceLine>) -> Result<(), TraceError> {
+        match line {
+            Some(TraceLine::Session(session)) => self.sessions.insert(session.key),
+            Some(TraceLine::Frame(frame)) => self.sessions.insert(frame.session),
+            _ => return Ok(()),
+        };
+        too_many_sessions(self.sessions.len())
     }
 
     /// After a line was read.
@@ -230,6 +264,10 @@ impl Iterator for Trace {
         }
         next
     }
+}
+
+fn too_many_sessions(count: usize) -> Result<(), TraceError> {
+    if count > MOST_SESSIONS { Err(TraceError::TooLarge { most: MOST_SESSIONS as u64, unit: "sessions" }) } else { Ok(()) }
 }
 
 fn read_start(reader: &mut impl Read, start: &mut [u8]) -> io::Result<usize> {

@@ -4,7 +4,7 @@
 use crate::calls::{Call, CallTracker, SessionFacts, Update};
 use crate::line::{Attachment, Mark, Omitted, TraceLine, TracedFrame};
 use crate::manifest::{Manifest, SessionInfo, SessionKey};
-use crate::reader::{Ending, Trace, TraceError};
+use crate::reader::{Ending, MOST_SESSIONS, Trace, TraceError};
 use mcproof_record::Frame;
 use mcproof_record::clients::ClientStream;
 use std::collections::{BTreeMap, VecDeque};
@@ -132,6 +132,9 @@ impl CallStream {
     fn session_of(&mut self, recorded: SessionKey, client: usize) -> SessionKey {
         let first = self.first_of(recorded);
         let Some(clients) = &mut self.clients else { return recorded };
+        if clients.keys.len() >= MOST_SESSIONS && !clients.keys.contains_key(&(recorded, client)) {
+            return first;
+        }
         let (key, is_new) = clients.key(recorded, client);
         if is_new {
             let first = self.sessions.get(&first).cloned().unwrap_or_default();

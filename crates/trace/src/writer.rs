@@ -3,6 +3,7 @@
 
 use crate::line::{End, Mark, Omitted, TraceLine, TracedFrame};
 use crate::manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
+use crate::reader::LONGEST_LINE;
 use mcproof_record::Frame;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Cursor, Seek, SeekFrom, Write};
@@ -271,6 +272,12 @@ impl Writing {
 
     fn line(&mut self, line: &TraceLine) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
+        if text.len() as u64 >= LONGEST_LINE
+            && let TraceLine::Frame(frame) = line
+        {
+            let reason = "a frame is too large for a trace".to_owned();
+            text = serde_json::to_vec(&TraceLine::Omitted(Omitted { session: frame.session, frames: 1, reason }))?;
+        }
         text.push(b'\n');
         if self.entry_bytes > ENTRY_BYTES {
             self.file.close()?;

@@ -4,7 +4,7 @@
 
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId};
 use mcproof_trace::SessionKey;
-use mcproof_trace::calls::{Call, CallKind, CallTracker, Update};
+use mcproof_trace::calls::{Call, CallKind, CallStatus, CallTracker, Update};
 use std::time::Duration;
 
 /// `>` to the server, `<` from it, and `!` what neither sent.
@@ -257,4 +257,32 @@ fn a_discovery_agrees_on_nothing_before_it_is_answered() {
     check(&[discover, r#"<{"id":1,"result":{"supportedVersions":["2025-11-25"]}}"#], None);
     check(&[discover, r#"<{"id":1,"result":{"supportedVersions":["2026-07-28"]}}"#], Some("modern"));
     check(&[discover, r#"<{"id":1,"error":{"code":-32601,"message":"no"}}"#, initialize, initialized], Some("legacy"));
+}
+
+#[test]
+fn open_requests_have_a_bound_however_large_they_are() {
+    let body = "x".repeat(4 << 20);
+    let request = |id: usize| format!(r#">{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{body}"}}}}"#);
+    let frames: Vec<String> = (0..20).map(request).collect();
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    let ended = calls_of(&frames).into_iter().filter(|call| call.message.as_deref() == Some("too many requests are open")).count();
+    assert_eq!(ended, 17);
+}
+
+/// As many as would take minutes if each response were looked for among all that came before.
+#[test]
+fn one_id_for_all_requests_is_followed_in_one_pass() {
+    let request = |_| r#">{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"progressToken":1}}}"#;
+    let response = |_| r#"<{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let frames: Vec<&str> = (0..100_000).map(request).chain((0..100_000).map(response)).collect();
+    let calls = calls_of(&frames);
+    assert_eq!(calls.iter().filter(|call| call.kind == CallKind::Unmatched).count(), 99_999);
+    // A batch ends with its responses.
+    let batch: Vec<String> = (0..2_000).map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#)).collect();
+    let answers: Vec<String> = (0..2_000).map(|id| format!(r#"<EVENT 1 {{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)).collect();
+    let post = format!(">POST 1 [{}]", batch.join(","));
+    let frames: Vec<&str> =
+        [post.as_str(), "<HEAD 1 200"].into_iter().chain(answers.iter().map(String::as_str)).chain(["!END 1"]).collect();
+    let calls = calls_of(&frames);
+    assert!(calls.len() == 2_000 && calls.iter().all(|call| call.status == CallStatus::Ok), "{}", calls.len());
 }

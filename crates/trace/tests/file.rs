@@ -242,6 +242,32 @@ fn what_is_kept_in_memory_is_bounded_by_what_it_unpacks_to() {
 }
 
 #[test]
+fn sessions_without_end_are_refused() {
+    let check = |sessions: u64, refused: bool| {
+        let text: String =
+            (1..=sessions).map(|key| format!("{{\"session\":{{\"key\":{key},\"server\":\"a\",\"transport\":\"stdio\"}}}}\n")).collect();
+        let lines = format!("{{\"trace\":{{\"format\":1,\"mcproof\":\"0\"}}}}\n{text}");
+        let mut stream = CallStream::new(Trace::from_reader(Box::new(Cursor::new(lines.into_bytes()))).unwrap());
+        let found = stream.find_map(Result::err).map(|error| error.to_string());
+        let expected = refused.then_some("it unpacks to more than 5000 sessions, the most that is read into memory");
+        assert_eq!(found.as_deref(), expected);
+    };
+    check(5000, false);
+    check(5001, true);
+}
+
+#[test]
+fn a_frame_that_no_line_holds_is_counted() {
+    let written = trace_in_memory(Manifest::default(), |writer| {
+        let session = writer.begin_session(info());
+        writer.frame(session, &frame(1, &"\"".repeat(33 << 20)));
+        writer.frame(session, &frame(2, "b"));
+    });
+    let (frames, _, _, ending) = read(Trace::from_reader(Box::new(Cursor::new(written.unwrap()))).unwrap());
+    assert_eq!((frames, ending), (vec![2], Ending::Complete));
+}
+
+#[test]
 fn a_trace_of_a_later_format_is_refused() {
     let text = r#"{"trace":{"format":99,"mcproof":"9"}}"#.as_bytes();
     let refused = Trace::from_reader(Box::new(text)).err().unwrap();

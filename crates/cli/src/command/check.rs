@@ -23,7 +23,7 @@ use mcproof_record::{
 };
 use mcproof_report::{Repeat, diagnostic, escape};
 use mcproof_rules::{self as rules, Area, RepeatedTools, Strictness, UnknownRule, hosts};
-use mcproof_trace::is_zip;
+use mcproof_trace::{TraceRoom, is_zip};
 use serde_json::error::Category;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -336,7 +336,7 @@ fn read_report(path: &Path) -> Result<CheckReport, Failure> {
     if !is_zip(path) {
         return read(path);
     }
-    let (sessions, report) = super::trace::sessions_with(path, "check.json")?;
+    let (sessions, report) = super::trace::sessions_with(path, "check.json", TraceRoom::default())?;
     let Some(report) = report else {
         return Err(cannot("it is not the trace of a check".into()).hint("save one with `mcproof check TARGET --trace FILE`"));
     };

@@ -160,7 +160,7 @@ pub(super) fn judge(found: &ContractDiff, deny: Deny, format: &FormatArgs) -> Re
             let text = serde_json::to_string_pretty(found).expect("a diff has text keys only");
             output::json(&format!("{text}\n"))?;
         }
-        (_, true) => output::data(contract::markdown(found).as_bytes())?,
+        (_, true) => output::plain(&contract::markdown(found))?,
         _ => output::show(&contract::terminal(found, &settings::style()))?,
     }
     match is_denied(found, deny) {

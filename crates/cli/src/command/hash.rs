@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     if arguments.json {
         let hashes = taken.contracts.iter().map(|(key, contract)| (key.clone(), json!(contract.hashes)));
         let hashes: serde_json::Map<String, serde_json::Value> = hashes.collect();
-        output::data(format!("{:#}\n", serde_json::Value::Object(hashes)).as_bytes())?;
+        output::json(&format!("{:#}\n", serde_json::Value::Object(hashes)))?;
         return Ok(Exit::Passed);
     }
     let hash = |hashes: &mcproof_record::ContractHashes| if arguments.full { hashes.full.clone() } else { hashes.tools.clone() };

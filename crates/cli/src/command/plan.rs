@@ -29,9 +29,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let plan = arguments.selection.plan(&arguments.suites, loaded, Scope::AsTyped, &Memory::of_current_folder())?;
     let planned = plan.describe();
     if arguments.json {
-        let mut text = serde_json::to_vec_pretty(&planned).expect("a plan has text keys only");
-        text.push(b'\n');
-        output::data(&text)?;
+        let text = serde_json::to_string_pretty(&planned).expect("a plan has text keys only");
+        output::json(&format!("{text}\n"))?;
     } else {
         output::show(&mcproof_report::plan::render(&planned, &settings::style()))?;
     }

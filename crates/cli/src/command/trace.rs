@@ -114,11 +114,11 @@ impl<'a> Reopenable<'a> {
 
 type Sessions = BTreeMap<SessionKey, Transcript>;
 
-/// The sessions of a trace, and the attachment of this name if it has one.
-pub(crate) fn sessions_with(path: &Path, name: &str) -> Result<(Sessions, Option<Vec<u8>>), Failure> {
+/// The sessions of a trace, all of it no larger than this, and the attachment of this name if it has one.
+pub(crate) fn sessions_with(path: &Path, name: &str, room: TraceRoom) -> Result<(Sessions, Option<Vec<u8>>), Failure> {
     let cannot = |error: TraceError| unreadable(path, &error);
     let (mut sessions, mut found) = (Sessions::new(), None);
-    for line in Trace::open(path).map_err(cannot)?.within(TraceRoom::default()) {
+    for line in Trace::open(path).map_err(cannot)?.within(room) {
         match line.map_err(cannot)? {
             TraceLine::Session(session) => drop(sessions.entry(session.key).or_default()),
             TraceLine::Frame(frame) => sessions.entry(frame.session).or_default().frames.push(frame.into_frame()),
@@ -131,7 +131,7 @@ pub(crate) fn sessions_with(path: &Path, name: &str) -> Result<(Sessions, Option
 }
 
 /// What to do with a trace that is too large for a command that keeps it in memory.
-const CUT: &str = "use a part of it, which is a trace as well: `mcproof trace export FILE --jsonl | head -n 100000 > part.jsonl`";
+const CUT: &str = "use a part of it, which is a trace as well: `mcproof trace export FILE --jsonl | head -n 50000 > part.jsonl`";
 
 pub(crate) fn unreadable(path: &Path, error: &TraceError) -> Failure {
     let shown = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };

@@ -1,6 +1,7 @@
 //! Where a report goes: stdout, a file that grows, or a file that appears when complete. Knows files, not reports.
 
 use super::Writer;
+use crate::ci_commands::BrokenUp;
 use crate::failure::Failure;
 use crate::whole_file::WholeFile;
 use mcproof_system::files;
@@ -30,7 +31,7 @@ impl Destination {
 
     pub(super) fn writer(&self) -> Result<Writer, Failure> {
         Ok(match self {
-            Self::Stdout => Box::new(io::stdout()),
+            Self::Stdout => Box::new(BrokenUp::new(io::stdout())),
             Self::Growing { path, file } => {
                 Box::new(BufWriter::new(file.try_clone().map_err(|error| Failure::cannot_write(path, &error))?))
             }

@@ -62,6 +62,8 @@ pub enum AuthorizationFailure {
     TokenRefused,
     #[error("the server requires the scopes `{scopes}` again, although the token was already requested with them")]
     ScopesRefused { scopes: String },
+    #[error("the scopes to request are larger than {limit} bytes together")]
+    ScopesTooLarge { limit: usize },
     #[error("the server requires more than {limit} authorizations for one request")]
     TooMany { limit: usize },
     #[error("authorization took longer than {}{}", readable(*.after), .awaited.as_ref().map(|url| format!(": no response from {url}")).unwrap_or_default())]

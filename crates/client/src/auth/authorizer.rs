@@ -213,6 +213,9 @@ impl Authorizer {
         }
         let before = held.map(|held| held.scopes).unwrap_or_default();
         let scopes = self.scopes(challenge, need, advertised.as_deref(), before, &server);
+        if scopes.iter().map(String::len).sum::<usize>() > token::LARGEST {
+            return Err(AuthorizationFailure::ScopesTooLarge { limit: token::LARGEST });
+        }
         if need == Need::Scopes {
             let step = (operation.to_owned(), scopes.clone());
             if !self.steps.lock().unwrap_or_else(PoisonError::into_inner).insert(step) {

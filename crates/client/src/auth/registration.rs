@@ -8,7 +8,7 @@ use super::flow::{FlowEvent, FlowStep};
 use super::secret::Secret;
 use super::store::TokenStore;
 use super::web::Web;
-use super::{Credential, DynamicRegistration, Grant, Identity, Registered};
+use super::{Credential, DynamicRegistration, Grant, Identity, Registered, token};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use url::{Host, Url};
@@ -114,6 +114,9 @@ async fn register(
     }
     let document = answer.object().filter(|_| matches!(answer.status(), 200 | 201)).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
+    for name in ["client_id", "client_secret"] {
+        token::is_bounded(name, text(name)).map_err(refused)?;
+    }
     let id = text("client_id").ok_or_else(|| refused("its response has no `client_id`".into()))?.to_owned();
     let authentication = match text("client_secret") {
         Some(secret) => with_secret(&Secret::new(secret), text("token_endpoint_auth_method"), server),

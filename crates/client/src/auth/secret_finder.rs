@@ -1,6 +1,7 @@
 //! Finds the secrets of an OAuth exchange in a frame before it is recorded: in queries, forms, JSON and headers. Works on
 //! text rather than on parsed values, so that a broken document hides nothing.
 
+use super::token;
 use crate::secrets::take_address;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcproof_record::{FrameBody, Raw};
@@ -24,6 +25,8 @@ const PARAMETERS: [&str; 13] = [
 ];
 /// Members of JSON documents; `code` and `token` have other meanings there.
 const MEMBERS: [&str; 6] = ["access_token", "refresh_token", "id_token", "client_secret", "registration_access_token", "device_code"];
+/// Of what a peer calls a secret, this much is looked for: more is refused, and all that is looked for is kept in many forms.
+const LONGEST: usize = token::LARGEST;
 /// A cookie shorter than this is a setting rather than a session.
 const COOKIE: usize = 16;
 
@@ -39,6 +42,10 @@ pub(crate) fn secrets(body: &FrameBody) -> Vec<String> {
         FrameBody::HttpBody { bytes, .. } => in_document(bytes, &mut found),
         FrameBody::Note { text } => in_url(text, &mut found),
         _ => {}
+    }
+    for secret in found.iter_mut().filter(|secret| secret.len() > LONGEST) {
+        secret.truncate(secret.floor_char_boundary(LONGEST));
+        secret.shrink_to_fit();
     }
     found
 }

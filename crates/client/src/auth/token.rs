@@ -85,6 +85,9 @@ pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: GrantCreden
     let document = answer.object().filter(|_| answer.status() == 200);
     let document = document.ok_or_else(|| failure(answer.complaint(), answer.error_code()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
+    for name in ["access_token", "refresh_token"] {
+        is_bounded(name, text(name)).map_err(refused)?;
+    }
     let access = text("access_token").filter(|token| is_token(token));
     let access = access.ok_or_else(|| refused("its response has no usable `access_token`".into()))?;
     match text("token_type") {
@@ -130,6 +133,7 @@ pub(super) async fn vouch(web: &Web, provider: &IdentityProvider, purpose: &Purp
     let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason), code: None };
     let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
+    is_bounded("access_token", text("access_token")).map_err(refused)?;
     match (text("issued_token_type"), text("access_token")) {
         (Some(ID_ASSERTION), Some(assertion)) => Ok(Secret::new(assertion)),
         (Some(ID_ASSERTION), None) => Err(refused("its response has no `access_token`".into())),
@@ -163,6 +167,21 @@ fn authenticate(web: &Web, client: &Client, issuer: &str, form: &mut Form) -> Re
         }
     }
     Ok(Headers::new())
+}
+
+/// Bytes of a token, or of anything else that an authorization server hands out: each is sent with every request, and looked for in all that
+/// is recorded.
+pub(super) const LARGEST: usize = 64 << 10;
+
+/// Refuses what no server takes in a header.
+///
+/// # Errors
+/// It is larger than that, in words for a reason.
+pub(super) fn is_bounded(name: &str, value: Option<&str>) -> Result<(), String> {
+    match value.is_some_and(|value| value.len() > LARGEST) {
+        true => Err(format!("its `{name}` is larger than {LARGEST} bytes")),
+        false => Ok(()),
+    }
 }
 
 /// A value that may stand in a header: visible ASCII (RFC 6750, 2.1, is stricter still).

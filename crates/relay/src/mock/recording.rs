@@ -10,7 +10,7 @@ use mcproof_record::clients::frames_of_clients;
 use mcproof_record::{FrameId, Transcript};
 use messages::{Sender, WireMessage};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 /// All sessions of a recording, in their order.
@@ -206,8 +206,7 @@ impl RecordedSession {
 #[derive(Default)]
 struct Builder {
     session: RecordedSession,
-    /// Requests without a response so far, by id, in their order.
-    open: Vec<(String, usize)>,
+    open: OpenRequests,
     by_token: HashMap<String, usize>,
     by_exchange: HashMap<u64, usize>,
     /// When something last happened for a request.
@@ -218,6 +217,47 @@ struct Builder {
     anchor: Option<(Anchor, Duration)>,
     /// Requests that were sent, and that ended.
     counted: usize,
+}
+
+/// Requests without a response so far, by their places. One id may have many of them.
+#[derive(Default)]
+struct OpenRequests {
+    ids: BTreeMap<usize, String>,
+    by_id: HashMap<String, BTreeSet<usize>>,
+    /// Without those that are open as long as they listen.
+    waiting: BTreeSet<usize>,
+}
+
+impl OpenRequests {
+    fn add(&mut self, place: usize, id: String, method: &str) {
+        self.by_id.entry(id.clone()).or_default().insert(place);
+        self.ids.insert(place, id);
+        if method != LISTEN {
+            self.waiting.insert(place);
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.waiting.remove(&place);
+        let Some(id) = self.ids.remove(&place) else { return };
+        if let Some(places) = self.by_id.get_mut(&id) {
+            places.remove(&place);
+            if places.is_empty() {
+                self.by_id.remove(&id);
+            }
+        }
+    }
+
+    fn remove_id(&mut self, id: &str) {
+        for place in self.by_id.remove(id).unwrap_or_default() {
+            self.remove(place);
+        }
+    }
+
+    /// The newest one with this id.
+    fn newest(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id)?.last().copied()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -255,8 +295,9 @@ impl Builder {
             self.session.notifications.push(RecordedNotification { method: method.to_owned(), after: Vec::new() });
             self.anchor = Some((Anchor::Notification(place), at));
             if method == "notifications/cancelled" {
-                let canceled = params.get("requestId").map(Value::to_string);
-                self.open.retain(|(id, _)| Some(id) != canceled.as_ref());
+                if let Some(canceled) = params.get("requestId") {
+                    self.open.remove_id(&canceled.to_string());
+                }
             }
             return;
         };
@@ -267,10 +308,10 @@ impl Builder {
         if let Some(exchange) = exchange {
             self.by_exchange.insert(exchange, place);
         }
-        self.open.push((id, place));
+        self.open.add(place, id, method);
         self.last.insert(place, at);
         self.anchor = Some((Anchor::Request(place), at));
-        let nth = self.session.requests.iter().rev().take_while(|earlier| earlier.origin.frame == frame).count();
+        let nth = self.session.requests.last().filter(|last| last.origin.frame == frame).map_or(0, |last| last.origin.nth + 1);
         let sent = self.count();
         self.session.requests.push(RecordedRequest {
             number: 0,
@@ -320,7 +361,7 @@ impl Builder {
         }
         let id = value.get("id").filter(|id| !id.is_null()).map(Value::to_string);
         let Some(method) = value.get("method").and_then(Value::as_str).map(str::to_owned) else {
-            let by_id = id.and_then(|id| self.open.iter().rev().find(|(known, _)| *known == id).map(|(_, place)| *place));
+            let by_id = id.and_then(|id| self.open.newest(&id));
             // An error about a message that could not be read has no id, but it has its exchange.
             let Some(place) = by_id.or(by_exchange.filter(|place| self.is_open(*place))) else { return };
             let outcome = match (value.get("result"), value.get("error")) {
@@ -381,30 +422,30 @@ impl Builder {
         request.delay = at.saturating_sub(self.last.get(&place).copied().unwrap_or(at));
         request.outcome = outcome;
         request.ended = Some(ended);
-        self.open.retain(|(_, open)| *open != place);
+        self.open.remove(place);
         self.last.insert(place, at);
     }
 
     /// A connection broke, or the process ended: whatever was still open has no response because of it.
     fn broken(&mut self, exchange: Option<u64>) {
-        let ended = exchange.map(|exchange| self.by_exchange.get(&exchange).copied());
-        for place in self.open.iter().map(|(_, place)| *place) {
-            if ended.is_none_or(|ended| ended == Some(place)) && self.session.requests[place].method != LISTEN {
+        let ended: Vec<usize> = match exchange {
+            Some(exchange) => self.by_exchange.get(&exchange).copied().filter(|place| self.is_open(*place)).into_iter().collect(),
+            None => std::mem::take(&mut self.open).ids.into_keys().collect(),
+        };
+        for place in ended {
+            if self.session.requests[place].method != LISTEN {
                 self.session.requests[place].outcome = Outcome::Gone;
             }
-        }
-        if exchange.is_none() {
-            self.open.clear();
         }
     }
 
     fn is_open(&self, place: usize) -> bool {
-        self.open.iter().any(|(_, open)| *open == place)
+        self.open.ids.contains_key(&place)
     }
 
     /// The newest request that waits for its response; over a stream for everything that is all there is to go by.
     fn latest_open(&self) -> Option<usize> {
-        self.open.iter().rev().map(|(_, place)| *place).find(|place| self.session.requests[*place].method != LISTEN)
+        self.open.waiting.last().copied()
     }
 
     fn finish(mut self) -> RecordedSession {

@@ -5,7 +5,8 @@ use super::{Call, CallKey, CallKind, CallStatus, HttpCall, SessionFacts};
 use crate::manifest::SessionKey;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Raw};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::time::Duration;
 
 /// What a frame changed.
@@ -19,16 +20,39 @@ pub enum Update {
     Ended(Box<Call>),
 }
 
-/// Open calls of a session: of more, the oldest end without a response.
+/// Open calls of all sessions: of more, the oldest of the session at hand end without a response.
 const MOST_OPEN: usize = 10_000;
+
+/// Bytes of their targets, requests and responses.
+const MOST_OPEN_BYTES: usize = 32 << 20;
 
 /// Ended calls of a session to which a second response is attributed.
 const REMEMBERED: usize = 1_000;
 
+/// Calls of one HTTP request that end with it, those of a large batch: more end with their response.
+const MOST_CARRIED: usize = 100;
+
+/// Frames of a call that are listed.
+const MOST_FRAMES: usize = 1_000;
+
 #[derive(Default)]
 pub struct CallTracker {
     last: u64,
+    totals: OpenTotals,
     sessions: BTreeMap<SessionKey, SessionCalls>,
+}
+
+/// What the open calls of all sessions take.
+#[derive(Default)]
+struct OpenTotals {
+    calls: usize,
+    bytes: usize,
+}
+
+impl OpenTotals {
+    fn are_too_many(&self) -> bool {
+        self.calls > MOST_OPEN || self.bytes > MOST_OPEN_BYTES
+    }
 }
 
 #[derive(Default)]
@@ -36,9 +60,13 @@ struct SessionCalls {
     open: BTreeMap<CallKey, Call>,
     /// Requests without a response, by who sent them and their id.
     by_id: HashMap<(Side, String), CallKey>,
-    ended: VecDeque<((Side, String), CallKey)>,
+    ended: RecentCalls,
     by_token: HashMap<(Side, String), CallKey>,
-    by_state: VecDeque<(String, CallKey)>,
+    /// Of each open call that has one.
+    tokens: HashMap<CallKey, (Side, String)>,
+    by_state: RecentCalls,
+    /// Requests of the client without an outcome.
+    ongoing: BTreeSet<CallKey>,
     exchanges: HashMap<ExchangeId, ExchangeCalls>,
     /// Why no further response can come.
     over: Option<String>,
@@ -55,8 +83,35 @@ enum Side {
 
 /// An HTTP exchange that has not ended.
 struct ExchangeCalls {
-    calls: Vec<CallKey>,
+    /// Those that have not ended either.
+    calls: BTreeSet<CallKey>,
     http: HttpCall,
+}
+
+/// The newest calls by a name, which may be as long as a message: only its hash is kept.
+#[derive(Default)]
+struct RecentCalls {
+    hasher: RandomState,
+    by_name: HashMap<u64, CallKey>,
+    order: VecDeque<(u64, CallKey)>,
+}
+
+impl RecentCalls {
+    fn add(&mut self, name: &impl Hash, key: CallKey) {
+        let name = self.hasher.hash_one(name);
+        self.by_name.insert(name, key);
+        self.order.push_back((name, key));
+        if self.order.len() > REMEMBERED
+            && let Some((oldest, key)) = self.order.pop_front()
+            && self.by_name.get(&oldest) == Some(&key)
+        {
+            self.by_name.remove(&oldest);
+        }
+    }
+
+    fn get(&self, name: &impl Hash) -> Option<CallKey> {
+        self.by_name.get(&self.hasher.hash_one(name)).copied()
+    }
 }
 
 /// Where a message stood.
@@ -73,7 +128,8 @@ impl CallTracker {
 
     /// Takes the next frame of a session.
     pub fn feed(&mut self, session: SessionKey, frame: &Frame) -> Vec<Update> {
-        let mut feeding = Feeding { last: &mut self.last, calls: self.sessions.entry(session).or_default(), updates: Vec::new() };
+        let calls = self.sessions.entry(session).or_default();
+        let mut feeding = Feeding { last: &mut self.last, totals: &mut self.totals, calls, updates: Vec::new() };
         feeding.frame(session, frame);
         feeding.updates
     }
@@ -95,7 +151,7 @@ impl CallTracker {
     /// The session has ended: so have its calls. What is open has no response.
     pub fn end_session(&mut self, session: SessionKey) -> Vec<Update> {
         let Some(calls) = self.sessions.get_mut(&session) else { return Vec::new() };
-        let mut feeding = Feeding { last: &mut self.last, calls, updates: Vec::new() };
+        let mut feeding = Feeding { last: &mut self.last, totals: &mut self.totals, calls, updates: Vec::new() };
         feeding.end_all("the session ended");
         feeding.updates
     }
@@ -109,6 +165,7 @@ impl CallTracker {
 
 struct Feeding<'a> {
     last: &'a mut u64,
+    totals: &'a mut OpenTotals,
     calls: &'a mut SessionCalls,
     updates: Vec<Update>,
 }
@@ -173,17 +230,20 @@ impl Feeding<'_> {
             Side::Client => None,
             Side::Server => self.ongoing(place),
         };
-        let state = params.get("requestState").and_then(Value::as_str);
-        let previous = state.and_then(|state| self.calls.by_state.iter().rev().find(|(known, _)| known == state)).map(|(_, key)| *key);
+        let previous = params.get("requestState").and_then(Value::as_str).and_then(|state| self.calls.by_state.get(&state));
         if let Some(token) = params.pointer("/_meta/progressToken") {
             self.calls.by_token.insert((from, token.to_string()), key);
+            self.calls.tokens.insert(key, (from, token.to_string()));
+        }
+        if from == Side::Client {
+            self.calls.ongoing.insert(key);
         }
         let target = message::target(&method, params);
         let call = Call { id: Some(id), target, parent, previous, ..self.new_call(key, CallKind::Request, method, text, place) };
         self.calls.by_id.insert(name, key);
         self.keep(call, place);
-        if self.calls.open.len() > MOST_OPEN
-            && let Some(oldest) = self.calls.open.keys().next().copied()
+        while self.totals.are_too_many()
+            && let Some(oldest) = self.calls.open.keys().next().copied().filter(|oldest| *oldest != key)
         {
             self.end(oldest, CallStatus::NoResponse, Some("too many requests are open".into()));
         }
@@ -205,8 +265,7 @@ impl Feeding<'_> {
         let is_cancel = method == "notifications/cancelled";
         let call = Call { target, parent, ..self.new_call(key, CallKind::Notification, method, text, place) };
         self.keep(call, place);
-        let is_carried = from == Side::Client && place.exchange.is_some();
-        if !is_carried {
+        if self.carrier(key).is_none() {
             // Nothing else can happen to it.
             self.settle(key, CallStatus::Ok, None, place.frame.at);
             self.release(key);
@@ -223,7 +282,7 @@ impl Feeding<'_> {
         let name = (if from == Side::Client { Side::Server } else { Side::Client }, id.to_string());
         let (status, code, message) = judge(&outcome);
         let Some(key) = self.calls.by_id.get(&name).copied() else {
-            let parent = self.calls.ended.iter().rev().find(|(known, _)| *known == name).map(|(_, key)| *key);
+            let parent = self.calls.ended.get(&name);
             let key = self.new_key();
             let call = self.new_call(key, CallKind::Unmatched, "response".into(), Raw::default(), place);
             let why = if parent.is_some() { "the request had already ended" } else { "no request has this id" };
@@ -237,15 +296,14 @@ impl Feeding<'_> {
         if let (Ok(result), Some(call)) = (&outcome, self.calls.open.get(&key)) {
             self.calls.facts.learn_from_result(&call.method, result);
             if let (CallStatus::InputRequired, Some(state)) = (status, result.get("requestState").and_then(Value::as_str)) {
-                self.calls.by_state.push_back((state.to_owned(), key));
-                self.calls.by_state.keep_newest(REMEMBERED);
+                self.calls.by_state.add(&state, key);
             }
         }
         self.add_frame(key, place.frame.id);
         if let Some(call) = self.calls.open.get_mut(&key) {
             call.code = code;
-            call.response = Some(text);
         }
+        self.set_response(key, text);
         self.settle(key, status, message, place.frame.at);
         if self.carrier(key).is_some() {
             self.updates.push(Update::Answered(key));
@@ -257,7 +315,7 @@ impl Feeding<'_> {
     fn http_request(&mut self, place: &Place<'_>, method: &str, url: &str, body: &Raw) {
         let Some(exchange) = place.exchange else { return };
         let http = HttpCall { exchange, method: method.to_owned(), url: url.to_owned(), status: None };
-        self.calls.exchanges.insert(exchange, ExchangeCalls { calls: Vec::new(), http });
+        self.calls.exchanges.insert(exchange, ExchangeCalls { calls: BTreeSet::new(), http });
         let found = messages(body.as_bytes());
         if found.is_empty() {
             let key = self.new_key();
@@ -283,9 +341,9 @@ impl Feeding<'_> {
     fn bare_http_body(&mut self, exchange: ExchangeId, bytes: &Raw, frame: FrameId) {
         for key in self.calls_of(exchange) {
             self.add_frame(key, frame);
-            if let Some(call) = self.calls.open.get_mut(&key).filter(|call| call.response.is_none()) {
-                // For requests, a message in it takes its place.
-                call.response = Some(bytes.clone());
+            // For requests, a message in it takes its place.
+            if self.calls.open.get(&key).is_some_and(|call| call.response.is_none()) {
+                self.set_response(key, bytes.clone());
             }
         }
     }
@@ -335,6 +393,7 @@ impl Feeding<'_> {
         }
         self.calls.by_id.clear();
         self.calls.by_token.clear();
+        self.calls.tokens.clear();
     }
 
     fn end(&mut self, key: CallKey, status: CallStatus, reason: Option<String>) {
@@ -347,6 +406,7 @@ impl Feeding<'_> {
     fn settle(&mut self, key: CallKey, status: CallStatus, message: Option<String>, at: Duration) {
         let Some(call) = self.calls.open.get_mut(&key).filter(|call| call.status == CallStatus::Pending) else { return };
         (call.status, call.message, call.end) = (status, message, Some(at));
+        self.calls.ongoing.remove(&key);
         if call.kind == CallKind::Request
             && let Some(id) = &call.id
         {
@@ -355,8 +415,7 @@ impl Feeding<'_> {
             if self.calls.by_id.get(&name) == Some(&key) {
                 self.calls.by_id.remove(&name);
             }
-            self.calls.ended.push_back((name, key));
-            self.calls.ended.keep_newest(REMEMBERED);
+            self.calls.ended.add(&name, key);
         }
     }
 
@@ -368,7 +427,17 @@ impl Feeding<'_> {
 
     fn release(&mut self, key: CallKey) {
         let Some(call) = self.calls.open.remove(&key) else { return };
-        self.calls.by_token.retain(|_, known| *known != key);
+        self.totals.calls = self.totals.calls.saturating_sub(1);
+        self.totals.bytes = self.totals.bytes.saturating_sub(bytes_of(&call));
+        self.calls.ongoing.remove(&key);
+        if let Some(token) = self.calls.tokens.remove(&key)
+            && self.calls.by_token.get(&token) == Some(&key)
+        {
+            self.calls.by_token.remove(&token);
+        }
+        if let Some(known) = call.http.as_ref().and_then(|http| self.calls.exchanges.get_mut(&http.exchange)) {
+            known.calls.remove(&key);
+        }
         self.updates.push(Update::Ended(Box::new(call)));
     }
 
@@ -379,18 +448,18 @@ impl Feeding<'_> {
     }
 
     fn calls_of(&self, exchange: ExchangeId) -> Vec<CallKey> {
-        self.calls.exchanges.get(&exchange).map(|known| known.calls.clone()).unwrap_or_default()
+        self.calls.exchanges.get(&exchange).map(|known| known.calls.iter().copied().collect()).unwrap_or_default()
     }
 
     /// The request of the client during which the server says something: the one on the same stream, or the only one that is open.
     fn ongoing(&self, place: &Place<'_>) -> Option<CallKey> {
         let is_request = |call: &&Call| call.kind == CallKind::Request && call.direction == Direction::ToServer;
         if let Some(exchange) = place.exchange {
-            let calls = self.calls_of(exchange);
-            return calls.into_iter().find(|key| self.calls.open.get(key).as_ref().is_some_and(is_request));
+            let calls = &self.calls.exchanges.get(&exchange)?.calls;
+            return calls.iter().copied().find(|key| self.calls.open.get(key).as_ref().is_some_and(is_request));
         }
-        let mut open = self.calls.open.values().filter(is_request).filter(|call| call.status == CallStatus::Pending);
-        open.next().filter(|_| open.next().is_none()).map(|call| call.key)
+        let mut ongoing = self.calls.ongoing.iter();
+        ongoing.next().filter(|_| ongoing.next().is_none()).copied()
     }
 
     fn new_key(&mut self) -> CallKey {
@@ -427,16 +496,27 @@ impl Feeding<'_> {
         // What the server says on a stream ends without the stream.
         if call.direction == Direction::ToServer
             && let Some(known) = place.exchange.and_then(|exchange| self.calls.exchanges.get_mut(&exchange))
+            && known.calls.len() < MOST_CARRIED
         {
-            known.calls.push(key);
+            known.calls.insert(key);
         }
+        self.totals.calls += 1;
+        self.totals.bytes += bytes_of(&call);
         self.calls.open.insert(key, call);
         self.updates.push(Update::Began(key));
+    }
+
+    fn set_response(&mut self, key: CallKey, response: Raw) {
+        let Some(call) = self.calls.open.get_mut(&key) else { return };
+        let before = bytes_of(call);
+        call.response = Some(response);
+        self.totals.bytes = (self.totals.bytes + bytes_of(call)).saturating_sub(before);
     }
 
     fn add_frame(&mut self, key: CallKey, frame: FrameId) {
         if let Some(call) = self.calls.open.get_mut(&key)
             && call.frames.last() != Some(&frame)
+            && call.frames.len() < MOST_FRAMES
         {
             call.frames.push(frame);
         }
@@ -458,21 +538,12 @@ fn judge(outcome: &Result<Value, Value>) -> (CallStatus, Option<i64>, Option<Str
     }
 }
 
+fn bytes_of(call: &Call) -> usize {
+    call.target.as_ref().map_or(0, String::len) + call.request.len() + call.response.as_ref().map_or(0, Raw::len)
+}
+
 /// Path and query.
 fn path_of(url: &str) -> String {
     let after = url.split_once("://").map_or(url, |(_, after)| after);
     after.find('/').map_or("/", |place| &after[place..]).to_owned()
-}
-
-trait TruncateFront {
-    /// Drops the oldest of more than so many.
-    fn keep_newest(&mut self, most: usize);
-}
-
-impl<T> TruncateFront for VecDeque<T> {
-    fn keep_newest(&mut self, most: usize) {
-        while self.len() > most {
-            self.pop_front();
-        }
-    }
 }

@@ -4,8 +4,8 @@ use super::TraceError;
 use crate::line::TraceLine;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// A longer line is no line of a trace.
-const LONGEST_LINE: u64 = 256 << 20;
+/// A longer line is no line of a trace: it is read as a whole.
+pub(crate) const LONGEST_LINE: u64 = 64 << 20;
 
 pub(super) struct Lines {
     reader: BufReader<Box<dyn Read + Send>>,

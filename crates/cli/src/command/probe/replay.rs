@@ -8,7 +8,7 @@ use mcproof_contract::probe::take_of;
 use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, RuleResult, Severity, Transcript, counted};
 use mcproof_report::{diagnostic, probe as lines};
 use mcproof_rules::{self as rules, Strictness};
-use mcproof_trace::{PROBE, is_zip};
+use mcproof_trace::{PROBE, TraceRoom, is_zip};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -77,9 +77,12 @@ fn read(path: &Path) -> Result<Saved, Failure> {
     })
 }
 
+/// Far more than a probe has: all rules judge it together.
+const ROOM: TraceRoom = TraceRoom { lines: 20_000, bytes: 64 << 20 };
+
 /// The report of a trace, if it has one, and its last session: `--retry` begins another one for each attempt.
 fn read_trace(path: &Path) -> Result<Saved, Failure> {
-    let (mut sessions, saved) = trace::sessions_with(path, PROBE)?;
+    let (mut sessions, saved) = trace::sessions_with(path, PROBE, ROOM)?;
     let report = saved.map(|saved| read_report(path, &saved)).transpose()?;
     let count = sessions.len();
     let Some((_, transcript)) = sessions.pop_last() else { return Err(not_a_probe(path, "it has no session")) };

@@ -33,7 +33,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     let text = write(&lock);
     match to {
         Some(path) => whole_file::write(path, &text).map_err(|error| Failure::cannot_write(path, &error))?,
-        None => output::data(text.as_bytes())?,
+        None => output::plain(&text)?,
     }
     for (key, contract) in &lock.contracts {
         output::talk(&described(key, contract));

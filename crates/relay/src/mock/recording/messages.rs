@@ -2,7 +2,7 @@
 
 use mcproof_record::{Direction, Frame, FrameBody, FrameId, Transcript};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
     let is_endpoint = |frame: &Frame| matches!(&frame.body, FrameBody::SseEvent { event: Some(event), .. } if event == "endpoint");
     let is_sse = transcript.frames.iter().any(is_endpoint);
     let mut heads: HashMap<u64, (u16, Vec<(String, String)>)> = HashMap::new();
-    let mut found = Vec::new();
+    let (mut found, mut sent_again) = (Vec::new(), HashSet::new());
     for frame in &transcript.frames {
         let sender = match frame.direction {
             Direction::ToServer => Sender::Client,
@@ -76,7 +76,7 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
             }
             // What came of it is in the exchange in which it went out again.
             FrameBody::HttpEnd { exchange, .. } if frame.body.sent_again().is_some() => {
-                found.retain(|message: &WireMessage| message.exchange != Some(exchange.0));
+                sent_again.insert(exchange.0);
             }
             FrameBody::HttpEnd { exchange, error } => {
                 let head = heads.remove(&exchange.0);
@@ -90,6 +90,7 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
             _ => {}
         }
     }
+    found.retain(|message: &WireMessage| message.exchange.is_none_or(|exchange| !sent_again.contains(&exchange)));
     found
 }
 

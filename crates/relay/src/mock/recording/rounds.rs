@@ -6,12 +6,15 @@ use crate::mock::matching;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// How many requests later the next round is looked for.
+const FARTHEST: usize = 1_000;
+
 pub(super) fn join(requests: &mut Vec<RecordedRequest>) {
-    let mut place = 0;
-    while place < requests.len() {
-        while let Some(next) = next_round(requests, place) {
-            let later = requests.remove(next);
-            let earlier = &mut requests[place];
+    let mut slots: Vec<Option<RecordedRequest>> = std::mem::take(requests).into_iter().map(Some).collect();
+    for place in 0..slots.len() {
+        while let Some(next) = next_round(&slots, place) {
+            let Some(later) = slots[next].take() else { break };
+            let Some(earlier) = &mut slots[place] else { break };
             let Outcome::Result(asked) = std::mem::replace(&mut earlier.outcome, later.outcome) else { break };
             let delay = std::mem::replace(&mut earlier.delay, later.delay);
             earlier.steps.push(TimedStep { delay, step: Step::Ask(questions(&asked, later.params.get("inputResponses"))) });
@@ -19,8 +22,8 @@ pub(super) fn join(requests: &mut Vec<RecordedRequest>) {
             earlier.after.extend(later.after);
             earlier.ended = later.ended;
         }
-        place += 1;
     }
+    requests.extend(slots.into_iter().flatten());
     // A question that the recorded client never answered.
     for request in requests {
         if let Outcome::Result(result) = &request.outcome
@@ -38,8 +41,8 @@ fn wants_input(result: &Value) -> bool {
 }
 
 /// Where the request stands that goes on with this one.
-fn next_round(requests: &[RecordedRequest], place: usize) -> Option<usize> {
-    let request = &requests[place];
+fn next_round(slots: &[Option<RecordedRequest>], place: usize) -> Option<usize> {
+    let request = slots[place].as_ref()?;
     let Outcome::Result(result) = &request.outcome else { return None };
     if !wants_input(result) {
         return None;
@@ -50,7 +53,7 @@ fn next_round(requests: &[RecordedRequest], place: usize) -> Option<usize> {
         let goes_on = later.params.get("inputResponses").is_some() || state.is_some();
         later.method == request.method && names_state && goes_on && matching::normal(&later.params) == matching::normal(&request.params)
     };
-    (place + 1..requests.len()).find(|next| continues(&requests[*next]))
+    (place + 1..slots.len()).take(FARTHEST).find(|next| slots[*next].as_ref().is_some_and(continues))
 }
 
 fn questions(result: &Value, responses: Option<&Value>) -> Vec<Question> {
