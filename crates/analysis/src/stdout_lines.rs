@@ -79,7 +79,7 @@ pub fn remedy_for_line(line: &[u8]) -> Option<&'static str> {
 }
 
 /// The remedy for what [`has_half_surrogate`].
-pub(crate) const CUT_CHARACTER: &str = "cut texts between characters: half of a surrogate pair is left of one, such as `\\ud83d` of an emoji, \
+pub(crate) const CUT_CHARACTER: &str = "cut texts between characters: half of a surrogate pair is left, such as `\\ud83d` of an emoji, \
                                         and clients that read JSON strictly drop the whole message";
 
 /// Whether a message is one but for half of a surrogate pair, as JavaScript writes it where a text is cut within a character.

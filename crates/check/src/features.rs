@@ -8,7 +8,7 @@ use mcproof_analysis::probes::{
     APP_SCHEME, COMPLETE_TYPED, EXPLORED_IN_PART, LEGAL_FORM, LISTEN_TO_UNDECLARED, READ_APP, SUBSCRIBE_AGAIN, page_of,
 };
 use mcproof_client::Subscription;
-use mcproof_protocol::{Revision, methods};
+use mcproof_protocol::{Revision, Transport, methods};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -316,8 +316,8 @@ fn declared_changes(explorer: &Explorer<'_>) -> Map<String, Value> {
     CHANGES.into_iter().filter(|(_, path)| explorer.declares(path)).map(|(kind, _)| (kind.to_owned(), Value::Bool(true))).collect()
 }
 
-/// Opens subscriptions that stand while tools are called, which may change what they are about: one to nothing, and one to all that the server
-/// declares.
+/// Opens subscriptions that stand while tools are called, which may change what they are about: one to all that the server declares, and over
+/// stdio one to nothing.
 pub(super) async fn open_subscriptions(explorer: &mut Explorer<'_>) -> Vec<Subscription> {
     // Where connections are in the way of one another, calls would wait for the end of the subscriptions.
     if !explorer.is_modern() || explorer.is_over() || explorer.check_options.budget.reuse().is_some() {
@@ -332,8 +332,13 @@ pub(super) async fn open_subscriptions(explorer: &mut Explorer<'_>) -> Vec<Subsc
         }
     }
     let mut open = Vec::new();
-    // Over stdio, what has no tag seems to belong to the last one.
-    let filters = if all.is_empty() { Vec::new() } else { vec![Map::new(), all] };
+    let filters = match explorer.kind() {
+        _ if all.is_empty() => Vec::new(),
+        // What has no tag seems to belong to the last one.
+        Transport::Stdio | Transport::InMemory => vec![Map::new(), all],
+        // Each of them takes a connection, of which a server may serve few.
+        Transport::Http | Transport::Sse => vec![all],
+    };
     for filter in filters {
         open.extend(explorer.subscribe(LISTEN_DURING_CALLS, filter).await);
         if explorer.was_last_silent(LISTEN_DURING_CALLS) {

@@ -381,7 +381,8 @@ fn a_check_judges_what_comes_after_the_start() {
 #[test]
 fn a_check_goes_on_where_clients_do() {
     let words = odd("sse", "answer-in-both");
-    let ran = run(Path::new("."), &[&["check", "--json"], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    let start = ["check", "--json", "--transport", "sse"];
+    let ran = run(Path::new("."), &[&start[..], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{:?}\n{}", ran.code, ran.stderr));
     let ruling = |id: &str| report["rules"].as_array().unwrap().iter().find(|ruling| ruling["rule"] == id).unwrap().clone();
     let copies = ruling("request-gets-one-response");

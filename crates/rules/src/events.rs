@@ -5,7 +5,7 @@ use super::connections::{is_abandoned, unanswered_posts};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::probes::LEGAL_FORM;
-use mcproof_analysis::stdout_lines::is_blank;
+use mcproof_analysis::stdout_lines::{has_half_surrogate, is_blank};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{USUAL_PROBES, WireMessage, has_escaped_line_end, read_json};
 use mcproof_client::transport::EventView;
@@ -411,10 +411,10 @@ fn data_is_a_message(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|(read, data)| is_message(read) && !holds_message(data) && !holds_messages(data) && !is_lost_endpoint(read))
         .map(|(read, data)| (read.frame.id, excerpt(data)))
         .collect();
-    match (
-        with_data.is_empty(),
-        together(&wrong, |data, more| format!("the data of an event is not a message: `{data}`{}", and_more(more))),
-    ) {
+    let is_cut =
+        wrong.first().is_some_and(|(first, _)| with_data.iter().any(|(read, data)| read.frame.id == *first && has_half_surrogate(data)));
+    let flaw = if is_cut { "has half of a surrogate pair, so that not every client reads it" } else { "is not a message" };
+    match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event {flaw}: `{data}`{}", and_more(more)))) {
         (true, _) => Judgment::NotApplicable(NO_STREAM.into()),
         (false, judgment) => judgment,
     }

@@ -243,12 +243,18 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "client-capabilities-are-respected",
         ALL,
         LEGACY,
-        Deviation::Extra(|received| match received.method() {
-            "tools/list" => {
-                static ASKED: AtomicU64 = AtomicU64::new(0);
-                vec![ask(json!(format!("zoo-{}", ASKED.fetch_add(1, Ordering::Relaxed))), "zoo/hello", json!({}))]
+        Deviation::Extra(|received| {
+            let mut memory = received.server.memory();
+            match received.method() {
+                "initialize" => *memory = json!("initialized"),
+                "tools/list" if memory.is_string() => {
+                    static ASKED: AtomicU64 = AtomicU64::new(0);
+                    let id = format!("zoo-{}", ASKED.fetch_add(1, Ordering::Relaxed));
+                    return vec![ask(json!(id), "zoo/hello", json!({}))];
+                }
+                _ => {}
             }
-            _ => Vec::new(),
+            Vec::new()
         }),
     ),
     broken_server(
