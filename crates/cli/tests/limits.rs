@@ -131,6 +131,23 @@ fn the_pages_of_a_list_have_room_for_four_messages() {
     assert!(found.status.code() == Some(1) && told.contains(expected), "{:?}: {told}", found.status);
 }
 
+/// Far below the limits of a message: of a handshake, copies are kept.
+#[test]
+fn a_handshake_has_a_limit_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |before: &str, filler: &str, after: &str, expected: &str| {
+        let begin = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","serverInfo":{"name":"a","version":"1"},"#;
+        let script = format!("read -r x; printf '%s' '{begin}{before}'; {filler}; printf '%s\\n' '{after}'; exec sleep 20");
+        let found = run(folder.path(), &["ping", "--era", "legacy", "--", "sh", "-c", &script]);
+        let told = String::from_utf8_lossy(&found.stderr).into_owned();
+        assert!(found.status.code() != Some(0) && told.contains(&format!("the response to `initialize` {expected}")), "{told}");
+    };
+    let letters = "head -c 5000000 /dev/zero | tr '\\0' x";
+    check(r#""capabilities":{},"instructions":""#, letters, r#""}}"#, "is larger than 4194304 bytes");
+    let numbers = "yes 1, | head -n 10000 | tr -d '\\n'";
+    check(r#""capabilities":{"experimental":{"a":["#, numbers, "1]}}}}", "has more than 10000 JSON values");
+}
+
 /// What is not read any further ends by itself: that follows from the limit.
 #[test]
 fn a_limit_is_named_and_not_the_end_that_follows_from_it() {

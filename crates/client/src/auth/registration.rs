@@ -115,7 +115,7 @@ async fn register(
     let document = answer.object().filter(|_| matches!(answer.status(), 200 | 201)).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     for name in ["client_id", "client_secret"] {
-        token::is_bounded(name, text(name)).map_err(refused)?;
+        token::bounded(name, text(name)).map_err(refused)?;
     }
     let id = text("client_id").ok_or_else(|| refused("its response has no `client_id`".into()))?.to_owned();
     let authentication = match text("client_secret") {

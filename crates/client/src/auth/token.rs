@@ -86,7 +86,7 @@ pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: GrantCreden
     let document = document.ok_or_else(|| failure(answer.complaint(), answer.error_code()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     for name in ["access_token", "refresh_token"] {
-        is_bounded(name, text(name)).map_err(refused)?;
+        bounded(name, text(name)).map_err(refused)?;
     }
     let access = text("access_token").filter(|token| is_token(token));
     let access = access.ok_or_else(|| refused("its response has no usable `access_token`".into()))?;
@@ -133,7 +133,7 @@ pub(super) async fn vouch(web: &Web, provider: &IdentityProvider, purpose: &Purp
     let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason), code: None };
     let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
-    is_bounded("access_token", text("access_token")).map_err(refused)?;
+    bounded("access_token", text("access_token")).map_err(refused)?;
     match (text("issued_token_type"), text("access_token")) {
         (Some(ID_ASSERTION), Some(assertion)) => Ok(Secret::new(assertion)),
         (Some(ID_ASSERTION), None) => Err(refused("its response has no `access_token`".into())),
@@ -177,7 +177,7 @@ pub(super) const LARGEST: usize = 64 << 10;
 ///
 /// # Errors
 /// It is larger than that, in words for a reason.
-pub(super) fn is_bounded(name: &str, value: Option<&str>) -> Result<(), String> {
+pub(super) fn bounded(name: &str, value: Option<&str>) -> Result<(), String> {
     match value.is_some_and(|value| value.len() > LARGEST) {
         true => Err(format!("its `{name}` is larger than {LARGEST} bytes")),
         false => Ok(()),

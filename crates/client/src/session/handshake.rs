@@ -76,6 +76,7 @@ pub(super) async fn initialize(
     let (answered, took) = (reply.frame, reply.elapsed);
     let result = reply.answer.map_err(|error| ConnectFailure::Refused { method: INITIALIZE, error })?;
     let bad = |reason: &str| ConnectFailure::BadResult { method: INITIALIZE, reason: reason.to_owned() };
+    bounded(&result).map_err(|reason| bad(&reason))?;
     let version = result.get("protocolVersion").and_then(Value::as_str).ok_or_else(|| bad("has no `protocolVersion`"))?.to_owned();
     // All legacy revisions require both; SDK clients refuse a response without them.
     if !result.get("capabilities").is_some_and(Value::is_object) {
@@ -114,6 +115,40 @@ pub(super) async fn initialize(
         era_evidence: EraEvidence::Shown,
         lost_to_discovery: Duration::ZERO,
     })
+}
+
+/// Bytes of the texts in the result of a handshake, and its values: copies of it live as long as the session, of a check with many sessions.
+const MOST_BYTES: usize = 4 << 20;
+const MOST_VALUES: usize = 10_000;
+
+/// Refuses the result of a handshake that no server needs.
+///
+/// # Errors
+/// It is larger than that, in words for [`ConnectFailure::BadResult`].
+pub(super) fn bounded(result: &Value) -> Result<(), String> {
+    let (mut bytes, mut values) = (0, 0);
+    measure(result, &mut bytes, &mut values);
+    match (bytes > MOST_BYTES, values > MOST_VALUES) {
+        (true, _) => Err(format!("is larger than {MOST_BYTES} bytes")),
+        (false, true) => Err(format!("has more than {MOST_VALUES} JSON values")),
+        (false, false) => Ok(()),
+    }
+}
+
+/// No deeper than a message may be nested.
+fn measure(value: &Value, bytes: &mut usize, values: &mut usize) {
+    *values += 1;
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => *bytes += 1,
+        Value::String(text) => *bytes += text.len(),
+        Value::Array(items) => items.iter().for_each(|item| measure(item, bytes, values)),
+        Value::Object(members) => {
+            for (name, member) in members {
+                *bytes += name.len();
+                measure(member, bytes, values);
+            }
+        }
+    }
 }
 
 pub(super) fn discovered(result: Value, transport: Transport) -> Handshake {

@@ -3,7 +3,7 @@
 
 use super::dispatcher::{Dispatcher, ServerRequests};
 use super::endpoint_search::search_endpoint;
-use super::handshake::{Offer, discovered, initialize, names};
+use super::handshake::{Offer, bounded, discovered, initialize, names};
 use super::modern::mirrored;
 use super::responder::{Responder, ResponsePolicies};
 use super::silence::{Intake, Silence};
@@ -623,6 +623,9 @@ impl<'a> Opening<'a> {
                     }
                 },
             };
+            if let Ok(result) = &answer {
+                bounded(result).map_err(|reason| ConnectFailure::BadResult { method: methods::SERVER_DISCOVER, reason })?;
+            }
             let supported = match &answer {
                 Ok(result) => names(result.get("supportedVersions")),
                 Err(error) => names(error.data.as_ref().and_then(|data| data.get("supported"))),
