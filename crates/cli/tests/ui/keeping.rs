@@ -94,7 +94,7 @@ for line in sys.stdin:
     elif method == "tools/call" and not GONE and params["name"] == "get":
         answer["result"] = {"isError": True, "content": [{"type": "text", "text": "no such id nope"}]}
     elif method == "tools/call" and not GONE:
-        answer["error"] = {"code": -32042, "message": "sign in first"}
+        answer["error"] = {"code": -32050, "message": "sign in first"}
     elif method == "tools/call":
         answer["error"] = {"code": -32602, "message": "unknown tool"}
     else:
@@ -124,7 +124,7 @@ fn a_failed_call_is_kept_with_its_error() {
     wait_for(&mut page, "!document.querySelector('[data-testid=save-as]')");
     let kept = inspector.folder.path().join("kept.mcproof.yaml");
     let text = std::fs::read_to_string(&kept).unwrap();
-    assert!(text.contains("tool_error: \"no such id nope\"") && text.contains("rpc_error: {\"code\":-32042,"), "{text}");
+    assert!(text.contains("tool_error: \"no such id nope\"") && text.contains("rpc_error: {\"code\":-32050,"), "{text}");
     let verdict = |text: &str| {
         std::fs::write(&kept, text).unwrap();
         let output = Command::new(MCPROOF).args(["test", "kept.mcproof.yaml"]).current_dir(inspector.folder.path()).output().unwrap();

@@ -24,10 +24,13 @@ function variable(path: string[], secret: Json): string {
   return number === 0 ? name : `${name}_${number + 1}`;
 }
 
+/** Nothing is there, or a variable stands for it already: of this page, or of a suite that the program has written. */
+const isTaken = (secret: Json) => secret === "" || secret === null || (typeof secret === "string" && /^(\ue001|\$\{env\.\w+\}$)/.test(secret));
+
 /** A value in which a variable stands for each password and what else is only written. */
 export function masked(value: Json, schema: Json | undefined): Json {
   if (!isObject(schema) || !hasSecrets(schema)) return value;
-  return mapSecrets(value, schema, schema, (secret, path) => (secret === "" || secret === null || (typeof secret === "string" && secret.startsWith("\ue001")) ? secret : mark(variable(path, secret)))) ?? value;
+  return mapSecrets(value, schema, schema, (secret, path) => (isTaken(secret) ? secret : mark(variable(path, secret)))) ?? value;
 }
 
 /** The shortest secret that is looked for inside of other texts, as the program does. */
