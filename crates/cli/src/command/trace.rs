@@ -68,6 +68,8 @@ enum Command {
     /// Replace secrets in a trace
     Redact(redact::Arguments),
     /// Add files to a trace, such as screenshots
+    ///
+    /// They are kept as they are: secrets in them are not replaced. `mcproof trace show` lists them, and `unzip FILE 'attachments/*'` gets them out.
     Attach(attach::Arguments),
 }
 
