@@ -469,7 +469,7 @@ pub(crate) fn parse_era(text: &str) -> Result<EraChoice, String> {
 
 /// The names of the servers in a configuration file.
 #[cfg(feature = "ui")]
-pub(crate) fn names_in(file: &std::path::Path, restriction: Option<&Restriction>) -> Result<Vec<String>, Failure> {
+pub(crate) fn names_in(file: &Path, restriction: Option<&Restriction>) -> Result<Vec<String>, Failure> {
     config::names_in(file, restriction)
 }
 

@@ -151,12 +151,12 @@ fn metadata(grant: &Grant, server: &AuthorizationServer, scopes: &BTreeSet<Strin
             set("application_type", json!("native"));
         }
         Grant::Assertion(_) | Grant::IdentityProvider(_) => {
-            set("grant_types", json!([super::token::ASSERTION_GRANT]));
+            set("grant_types", json!([token::ASSERTION_GRANT]));
             set("application_type", json!("native"));
         }
     }
     if !scopes.is_empty() {
-        set("scope", json!(super::token::joined(scopes)));
+        set("scope", json!(token::joined(scopes)));
     }
     Value::Object(metadata)
 }

@@ -176,12 +176,7 @@ pub(super) fn record_closed_stdin(tap: &Tap) {
 }
 
 /// Returns whether it has recorded that it closed the server's stdin, which it does once everything is written.
-async fn write_lines(
-    mut output: impl AsyncWrite + Unpin,
-    mut queue: mpsc::UnboundedReceiver<Outgoing>,
-    tap: Tap,
-    is_stdin: bool,
-) -> bool {
+async fn write_lines(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Outgoing>, tap: Tap, is_stdin: bool) -> bool {
     let mut is_whole = true;
     while let Some(Outgoing { mut bytes, mut cut, purpose }) = queue.recv().await {
         let mut purposes = vec![purpose];

@@ -294,10 +294,10 @@ impl Builder {
             let place = self.session.notifications.len();
             self.session.notifications.push(RecordedNotification { method: method.to_owned(), after: Vec::new() });
             self.anchor = Some((Anchor::Notification(place), at));
-            if method == "notifications/cancelled" {
-                if let Some(canceled) = params.get("requestId") {
-                    self.open.remove_id(&canceled.to_string());
-                }
+            if method == "notifications/cancelled"
+                && let Some(canceled) = params.get("requestId")
+            {
+                self.open.remove_id(&canceled.to_string());
             }
             return;
         };

@@ -42,7 +42,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     let text = &suite.text;
     match to {
         Some(path) => whole_file::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?,
-        None => output::plain(&text)?,
+        None => output::plain(text)?,
     }
     if let [first, ..] = later_recordings(file).as_slice() {
         let first = escape_line(&first.display().to_string(), LONGEST_LISTED);
