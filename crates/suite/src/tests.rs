@@ -193,10 +193,10 @@ fn a_server_from_the_command_line_takes_the_place_of_the_suites_own() {
 
 #[test]
 fn a_command_in_place_of_the_suites_keeps_variables_and_folder() {
+    type Seen<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
     let newer = "server: {stdio: {command: new 2, env: {SET: anew}}}\ntests: [{name: a, steps: [ping]}]\n";
     let mut given = read(newer).unwrap().servers["server"].clone();
     given.bindings[0].launch.as_mut().unwrap().folder = Path::new("/shell").to_owned();
-    type Seen<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
     let check = |kept: Kept, server: &str, expected: Result<Seen<'_>, &str>| {
         let environment = Environment { server: Some(given.clone()), kept, ..environment() };
         let text = format!("{server}\ntests: [{{name: a, steps: [ping]}}]\n");
