@@ -266,3 +266,21 @@ async fn an_endless_line_ends_within_its_bound() {
     assert_eq!(failure.to_string(), "server sent more than 16777216 bytes without a line end");
     session.close().await;
 }
+
+/// Who reads a transcript takes an end for the server's own unless its stdin was closed before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_end_that_was_asked_for_comes_after_the_asking() {
+    use mcproof_record::FrameBody;
+    for (body, round) in [("read -r line; answer 1; while read -r line; do :; done", 30), ("read -r line; answer 1; sleep 700", 1)] {
+        for _ in 0..round {
+            let tap = Tap::new();
+            let options = ConnectOptions { era: EraChoice::Legacy, ..options() };
+            open_session(&script(body), &options, &tap).await.unwrap().close().await;
+            let frames = tap.transcript().frames;
+            let asked = frames.iter().filter(|frame| matches!(&frame.body, FrameBody::Closed { pipe } if pipe == "stdin"));
+            let ended = frames.iter().find(|frame| matches!(frame.body, FrameBody::Exited { .. })).unwrap();
+            let asked: Vec<_> = asked.map(|frame| frame.id).collect();
+            assert!(matches!(&asked[..], [asked] if *asked < ended.id), "{asked:?} and {:?}", ended.id);
+        }
+    }
+}
