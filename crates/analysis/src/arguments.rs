@@ -529,7 +529,9 @@ impl Maker<'_> {
     /// Whether a value is right by a schema that stands somewhere inside of the whole one.
     fn holds(&self, schema: &Map<String, Value>, value: &Value) -> bool {
         let of_root = |keyword: &str| Some((keyword.to_owned(), self.root.get(keyword)?.clone()));
-        let definitions = ["$defs", "definitions"].into_iter().filter_map(of_root);
+        let text = Value::Object(schema.clone()).to_string();
+        let refers = text.contains("\"$ref\"") || text.contains("\"$dynamicRef\"");
+        let definitions = ["$defs", "definitions"].into_iter().filter(|_| refers).filter_map(of_root);
         let whole: Map<String, Value> = schema.clone().into_iter().chain(definitions).collect();
         // Of one that refers elsewhere, the whole decides.
         Schema::of(&Value::Object(whole)).ok().is_none_or(|schema| schema.is_valid(value) == Ok(true))
@@ -799,7 +801,7 @@ fn text(schema: &Map<String, Value>) -> Option<Value> {
     let pattern = schema.get("pattern").and_then(Value::as_str);
     let fits = |text: &String| pattern.is_none_or(|pattern| matches_pattern(text, pattern));
     let matching = pattern.and_then(texts::matching);
-    let mut text = formatted.filter(fits).or(matching).unwrap_or_else(|| WORD.to_owned());
+    let mut text = formatted.clone().filter(fits).or(matching).or(formatted).unwrap_or_else(|| WORD.to_owned());
     let least = count("minLength").unwrap_or(0).min(1 << 20) as usize;
     let length = text.chars().count();
     text.extend(std::iter::repeat_n('x', least.saturating_sub(length)));

@@ -110,7 +110,7 @@ pub const CALLER: &str = "caller";
 pub const SLOW_AT_TIMES: &str = "call-slow-at-times";
 /// A tool that answered at once, and never again: a mark for the judges, with its name.
 pub const SILENT_AGAIN: &str = "call-silent-again";
-/// A request that got no response, nor when it was sent again by itself: a mark for the judges on the last attempt, with the tool or what else
+/// A request that got no response, not even when it was sent again by itself: a mark for the judges on the last attempt, with the tool or what else
 /// was asked for.
 pub const LOST_REQUEST: &str = "request-lost";
 /// The same of a call with wrong arguments, which does no work.

@@ -370,6 +370,9 @@ async fn cancel_forms(
     calls: &[ParallelRequest],
     outcomes: &[ParallelOutcome],
 ) {
+    if answers.elicitation != Some(Elicitation::Decline) {
+        return;
+    }
     let forms = || asked.all().iter().filter(|asked| asked.method == methods::ELICITATION_CREATE).count();
     let (all, until) = (forms(), Instant::now() + BUDGET);
     for (call, _) in calls.iter().zip(outcomes).filter(|(_, outcome)| outcome.response.is_some()) {
@@ -420,7 +423,8 @@ async fn give_input(explorer: &mut Explorer<'_>, answers: &Answers, call: &Paral
         }
     }
     let requests = result.get("inputRequests").and_then(Value::as_object);
-    let has_form = requests.is_some_and(|requests| requests.values().any(|request| request["method"] == methods::ELICITATION_CREATE));
+    let has_form = answers.elicitation == Some(Elicitation::Decline)
+        && requests.is_some_and(|requests| requests.values().any(|request| request["method"] == methods::ELICITATION_CREATE));
     explorer.session().set_client_responses(canceling(answers));
     let canceled = explorer.input_for(result).await;
     explorer.session().set_client_responses(answers.clone());
@@ -518,7 +522,7 @@ async fn try_each_odd<'a>(
                         return (conversations, None);
                     }
                 };
-                // What a start conversations is not taken from what is tried on the server.
+                // What a start takes is not taken from what is tried on the server.
                 until += began.elapsed();
                 if !is_apart {
                     list(&mut fresh).await;
@@ -703,7 +707,8 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
             break;
         }
     }
-    if told.is_none() {
+    // One that was silent alone was not kept up by others.
+    if told.is_none() && silent.len() > 1 {
         silent = wait_for_each(explorer, silent).await;
     }
     record_unanswered(explorer, &silent.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>());
@@ -916,7 +921,7 @@ async fn ask_again(explorer: &mut Explorer<'_>, unusual: Unusual, call: &OddCall
     let told = format!("`{}` got no response in time to a call with {}", call.unusual.subject, unusual.told());
     let Some((true, usual)) = ask(&call.usual, PATIENCE).await else {
         if !explorer.is_over() {
-            explorer.record_observation(EXPLORED_IN_PART, &format!("{told}, nor to another one"));
+            explorer.record_observation(EXPLORED_IN_PART, &format!("{told}, and none to a usual call either"));
         }
         return;
     };

@@ -1,6 +1,6 @@
 //! Sends many requests at once, chosen so that mixed-up responses are visible.
 
-use super::explorer::Explorer;
+use super::explorer::{Explorer, Rest};
 use super::http;
 use mcproof_analysis::named;
 use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, EXPLORED_IN_PART};
@@ -50,7 +50,7 @@ async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>)
     explorer.mark_unfinished_work();
     explorer.owe(silent.len());
     // A server that does one call after the other is not given the same work again, and not taken for silent while it does it.
-    if explorer.come_to_rest().await >= PATIENCE {
+    if matches!(explorer.come_to_rest().await, Rest::Reached(waited) if waited >= PATIENCE) {
         let tools: BTreeSet<&str> = silent.iter().filter_map(|(_, params)| params.get("name")?.as_str()).collect();
         let tools: Vec<String> = tools.into_iter().map(str::to_owned).collect();
         let message = format!("not called several times at once, because the server does one slow call after the other: {}", named(&tools));

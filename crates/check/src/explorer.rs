@@ -12,6 +12,7 @@ use super::progress_tokens::{ProgressTokens, number_in};
 use super::readiness;
 use futures_util::StreamExt as _;
 use given_up::GivenUp;
+pub(crate) use given_up::Rest;
 use mcproof_analysis::diagnosis::sentence;
 use mcproof_analysis::probes::{LEFT_OUT, TokenType};
 use mcproof_client::{
@@ -125,6 +126,8 @@ pub(super) struct Explorer<'a> {
     unfinished_work: bool,
     /// Calls that were given up since the server was last seen to respond.
     owed: u32,
+    /// The server was waited for in vain after such calls, and has not responded since.
+    is_restless: bool,
     /// Requests that are sent once more before the conversation ends.
     given_up: Vec<GivenUp>,
     patience: ShutdownTimeouts,
@@ -340,6 +343,7 @@ impl<'a> Explorer<'a> {
             progress_tokens: ProgressTokens::beginning_with(TokenType::Number),
             unfinished_work: false,
             owed: 0,
+            is_restless: false,
             given_up: Vec::new(),
             patience,
             pace,
@@ -825,6 +829,7 @@ impl<'a> Explorer<'a> {
         let (response, outcome) = match outcome {
             Ok(response) => {
                 self.silent_in_row = 0;
+                self.is_restless = false;
                 (Some(response), ProbeOutcome::Done)
             }
             Err(CallFailure::TimedOut { after, .. }) => {
@@ -951,7 +956,7 @@ impl<'a> Explorer<'a> {
         until: Instant,
     ) -> Vec<ParallelOutcome> {
         // What the server still has to do is not taken from the time of these.
-        let until = until + self.come_to_rest().await;
+        let until = until + self.come_to_rest().await.waited();
         if !self.may_send() {
             return vec![ParallelOutcome { response: None, took: Duration::ZERO }; requests.len()];
         }
@@ -988,6 +993,7 @@ impl<'a> Explorer<'a> {
                 Err(_) => (None, ProbeOutcome::Gone),
             };
             self.unfinished_work |= outcome == ProbeOutcome::Silent;
+            self.is_restless &= outcome != ProbeOutcome::Done;
             if outcome == ProbeOutcome::Done && request.method == methods::TOOLS_CALL {
                 self.waits.called(request.params["name"].as_str().unwrap_or_default(), took);
             }
@@ -1027,6 +1033,7 @@ impl<'a> Explorer<'a> {
         let (answered, outcome) = match outcome {
             Ok(Some(reply)) => {
                 self.silent_in_row = 0;
+                self.is_restless = false;
                 // What is counted for `initialize` is the start.
                 if method != methods::INITIALIZE {
                     self.waits.answered(reply.elapsed);

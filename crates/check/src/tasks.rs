@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// The one revision that has them.
-/// What is asked for, in milliseconds: longer than this conversation conversations.
+/// What is asked for, in milliseconds: longer than this conversation lasts.
 const TTL: u64 = 60_000;
 /// How long the end of a task is waited for.
 const WORK: Duration = Duration::from_secs(5);

@@ -30,6 +30,7 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString], grammar: &Command) {
     };
     let advice = match error.kind() {
         ErrorKind::UnknownArgument if shown.is_some() => unquoted_header(typed),
+        ErrorKind::ValueValidation => unquoted_header(typed),
         ErrorKind::InvalidSubcommand => text(ContextKind::InvalidSubcommand).and_then(|word| of_subcommand(subcommand, &word)),
         ErrorKind::UnknownArgument => text(ContextKind::InvalidArg)
             .and_then(|word| of_flag(subcommand, &word).or_else(|| of_argument(subcommand, &word).filter(|_| !is_slip))),

@@ -137,11 +137,11 @@ fn color_of(given: &[OsString]) -> ColorWhen {
 
 /// A variable of the shell that is empty leaves nothing after `--`: another server than the one that was meant would be used.
 fn check_dashes(given: &[OsString]) -> Result<(), Failure> {
-    if given.iter().position(|word| word == "--").is_none_or(|place| place + 1 < given.len()) {
+    if given.iter().position(|word| word == "--").is_none_or(|place| given.get(place + 1).is_some_and(|word| !word.is_empty())) {
         return Ok(());
     }
     let hint = "write the command that starts the server there, or leave `--` out; a variable of the shell may be empty";
-    Err(Failure::bad_input("no-command", "nothing follows `--`").hint(hint))
+    Err(Failure::bad_input("no-command", "no command follows `--`").hint(hint))
 }
 
 fn lacks_command(error: &clap::Error) -> bool {

@@ -49,7 +49,7 @@ fn refuse_only(suites: &[Arc<Suite>]) -> Result<(), Failure> {
         others => format!("; {} have it, too", counted(others, "other suite")),
     };
     let message = format!("{}, but `CI` is set{others}", first.message);
-    let hint = "take `only` out, or run what has it alone with --allow-only".to_owned();
+    let hint = "remove `only`, or run only these tests with --allow-only".to_owned();
     Err(Failure::new(Exit::BadInput, Diagnostic { severity: Severity::Error, message, hint: Some(hint), ..first.clone() }))
 }
 

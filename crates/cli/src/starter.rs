@@ -111,7 +111,7 @@ pub(crate) fn accepting(text: &str, faults: &[String]) -> String {
         return text.to_owned();
     }
     let mut key =
-        String::from("# review: tests would fail for what the server does here besides its responses. Take this out when it is mended:\n");
+        String::from("# review: each test would fail because of these faults of the server. Remove `allow_faults` when they are fixed:\n");
     for fault in faults {
         let told: String = escape(fault).chars().take(LONGEST_FAULT).collect();
         key += &format!("#   {told}\n");

@@ -43,7 +43,7 @@ pub(crate) struct SuiteArgs {
     /// Send this HTTP header to --url; may be repeated
     #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Target")]
     headers: Vec<String>,
-    /// Set an environment variable for the command after `--`, besides `env` of the suite's server; may be repeated
+    /// Set an environment variable for the command after `--`, in addition to `env` of the suite's server; may be repeated
     #[arg(short = 'e', long = "env", value_name = "NAME=VALUE", help_heading = "Target")]
     env: Vec<String>,
     /// Start the command after `--` in this directory, not in `cwd` of the suite's server

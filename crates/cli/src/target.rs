@@ -509,7 +509,10 @@ pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
 pub(crate) fn parse_header(text: &str) -> Result<(String, String), String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     match text.split_once(':') {
-        Some((name, value)) if !name.is_empty() && name.bytes().all(is_token) && !value.contains(['\r', '\n', '\0']) => {
+        // Without quotes, the value is another word.
+        Some((name, value))
+            if !name.is_empty() && !value.trim().is_empty() && name.bytes().all(is_token) && !value.contains(['\r', '\n', '\0']) =>
+        {
             Ok((name.to_owned(), value.trim().to_owned()))
         }
         _ => Err(malformed::remedy(text, ": ")),

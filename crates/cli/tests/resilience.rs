@@ -392,7 +392,7 @@ fn what_comes_after_the_last_step_of_a_test_fails_a_test() {
 fn tools_of_the_same_name_clash() {
     let servers = "servers:\n  one: { stdio: mcproof demo tracker }\n  two: { stdio: mcproof demo tracker }\n";
     let clash = format!("{servers}tests: [{{ name: a, steps: [federation] }}]\n");
-    check(&clash, &[], 1, &["is offered by `one`, `two`, and 3 names more clash", "would shadow all but one", "`clashes: allowed`"]);
+    check(&clash, &[], 1, &["is offered by `one`, `two`, and 3 more names clash", "would shadow all but one", "`clashes: allowed`"]);
     let allowed = format!(
         "{servers}tests: [{{ name: a, steps: [{{ federation: , clashes: allowed, expect: {{ two.echo: {{ name: echo }} }} }}, {{ call: two.echo, with: {{ message: hi }} }}] }}]\n"
     );

@@ -268,7 +268,7 @@ async fn an_endless_line_ends_within_its_bound() {
 }
 
 /// Who reads a transcript takes an end for the server's own unless its stdin was closed before.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn an_end_that_was_asked_for_comes_after_the_asking() {
     use mcproof_record::FrameBody;
     for (body, round) in [("read -r line; answer 1; while read -r line; do :; done", 30), ("read -r line; answer 1; sleep 700", 1)] {

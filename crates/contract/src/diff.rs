@@ -121,9 +121,9 @@ fn pair<'a>(old: Side<'a>, new: Side<'a>) -> Vec<(&'a String, &'a String)> {
         old.contracts.keys().filter_map(|key| Some((key, new.contracts.get_key_value(key)?.0))).collect();
     let era = |key: &str| Visitor::of_key(key).ok().map(|(visitor, _)| visitor.era);
     for before in old.contracts.keys() {
-        let may_pair = |after: &&String| era(after) == era(before) && (old.is_part(before) || new.is_part(after));
-        let after = new.contracts.keys().find(may_pair);
-        if let Some(after) = after.filter(|after| !pairs.iter().any(|(known, other)| *known == before || other == after)) {
+        let is_free = |after: &String| !pairs.iter().any(|(known, other)| *known == before || *other == after);
+        let may_pair = |after: &&String| era(after) == era(before) && (old.is_part(before) || new.is_part(after)) && is_free(after);
+        if let Some(after) = new.contracts.keys().find(may_pair) {
             pairs.push((before, after));
         }
     }

@@ -177,7 +177,11 @@ fn input_is_processed(conversation: &ConversationView<'_>) -> Judgment {
         let message = format!("`{}` requires input, and a retry in which the user canceled got error {INTERNAL_ERROR}", canceled.subject());
         violations.push(Violation::new(message, canceled.frames()));
     }
-    let is_retry = |call: &Attempt<'_, '_>| call.request.is_some_and(|request| request.param("/inputResponses").is_some());
+    let declines = |given: &Value| matches!(given["action"].as_str(), Some("decline" | "cancel"));
+    let is_retry = |call: &Attempt<'_, '_>| {
+        let given = call.request.and_then(|request| request.param("/inputResponses"));
+        given.and_then(Value::as_object).is_some_and(|given| given.values().any(declines))
+    };
     let is_lost = |call: &Attempt<'_, '_>| call.request.is_some_and(|request| conversation.answer_to(request).is_none());
     for lost in conversation.probes(LOST_REQUEST).filter(|call| is_retry(call) && is_lost(call)) {
         let message = format!("`{}` requires input, and a retry in which the user gave none got no response", lost.subject());
@@ -284,14 +288,12 @@ fn lost_after_responses(conversation: &ConversationView<'_>) -> Vec<Violation> {
     let asked = asked_in_calls(conversation, &calls);
     let lost = calls.iter().enumerate().filter_map(|(index, call)| {
         let is_lost = call.request.is_some_and(|request| conversation.answer_to(request).is_none());
-        let last = asked.iter().rfind(|asked| asked.callers == [index]).filter(|_| is_lost)?;
+        // With what the user or the model gave, a tool may work as long as it likes; without, nothing is left to do.
+        let declined =
+            asked.iter().rfind(|asked| asked.callers == [index]).filter(|last| is_lost && last.is_for_user() && last.is_declined());
+        let last = declined?;
         let (_, response) = last.response?;
-        let what = match (last.is_for_user(), last.is_declined()) {
-            (true, true) => "the user declined",
-            (true, false) => "the user responded",
-            (false, _) => "the model responded",
-        };
-        let message = format!("after {what}, `{}` got no response", call.subject());
+        let message = format!("after the user declined, `{}` got no response", call.subject());
         let mut frames = call.frames();
         frames.extend([last.frame, response]);
         frames.sort_unstable();

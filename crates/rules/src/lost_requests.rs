@@ -1,4 +1,4 @@
-//! Requests that got no response, nor when they were sent again by themselves, while the server responded to others: what a check makes of
+//! Requests that got no response, not even when they were sent again by themselves, while the server responded to others: what a check makes of
 //! the marks that an exploration leaves of them. A tool may take as long as it likes, so that not each of them breaks a rule; but none is
 //! passed over. Knows conversations, and no other violation.
 

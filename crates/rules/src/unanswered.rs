@@ -223,9 +223,8 @@ fn failure(
     let tool = request.value.pointer("/params/name").and_then(Value::as_str);
     let may_be_repeated = request.method() != methods::TOOLS_CALL || tool.is_some_and(|tool| harmless.contains(tool));
     // What the client answered may be to blame.
-    let has_asked =
-        conversation.from_server().any(|message| message.is_request() && message.frame.id > request.frame && message.frame.id < frame);
-    (may_be_repeated && !has_asked && conversation.cancellation_of(request.id()).is_none()).then_some(Fate::Errored)
+    (may_be_repeated && !has_asked(conversation, request.frame, frame) && conversation.cancellation_of(request.id()).is_none())
+        .then_some(Fate::Errored)
 }
 
 /// With a status that says so. The body may have an error besides.
@@ -245,8 +244,17 @@ fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Fa
         return failed(conversation, request);
     }
     let canceled = conversation.cancellation_of(request.id()).map(|cancellation| cancellation.frame.id);
-    let end = canceled.or_else(|| Some(exchange?.end?.0.id));
-    conversation.elapsed(request.frame, end?).map(Fate::GivenUp)
+    let end = canceled.or_else(|| Some(exchange?.end?.0.id))?;
+    // What is done with what the client responded may take its time.
+    if has_asked(conversation, request.frame, end) {
+        return None;
+    }
+    conversation.elapsed(request.frame, end).map(Fate::GivenUp)
+}
+
+/// Whether the server sent a request between two frames.
+fn has_asked(conversation: &ConversationView<'_>, begin: FrameId, end: FrameId) -> bool {
+    conversation.from_server().any(|message| message.is_request() && message.frame.id > begin && message.frame.id < end)
 }
 
 #[cfg(test)]

@@ -72,14 +72,19 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovered, Diagnostic> {
 fn search(folder: &Path, found: &mut Discovered) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let is_folder = entry.file_type()?.is_dir();
         let path = entry.path();
+        let is_folder = match entry.file_type() {
+            // It went away meanwhile, as what a build makes anew.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            kind => kind?.is_dir(),
+        };
         if is_folder && is_of_others(&entry) {
             glance(&path, DEEPEST, &mut found.left_out);
         } else if is_folder {
             match search(&path, found) {
                 // Such as the data of a database that runs as somebody else.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.unreadable.push(path),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 searched => searched?,
             }
         } else if is_suite(&path) {
@@ -92,7 +97,7 @@ fn search(folder: &Path, found: &mut Discovered) -> io::Result<()> {
 
 /// Adds the suites in a folder that is not searched. What is installed there is not of the user, however it is called.
 fn glance(folder: &Path, depth: usize, left_out: &mut Vec<PathBuf>) {
-    let is_vast = matches!(folder.file_name().and_then(|name| name.to_str()), Some("node_modules" | ".git" | "site-packages"));
+    let is_vast = matches!(name_of(folder), "node_modules" | ".git" | "site-packages");
     if depth == 0 || is_vast {
         return;
     }
@@ -100,7 +105,8 @@ fn glance(folder: &Path, depth: usize, left_out: &mut Vec<PathBuf>) {
         let path = entry.path();
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => glance(&path, depth - 1, left_out),
-            Ok(_) if is_suite(&path) => left_out.push(path),
+            // A job of GitHub or GitLab may be called `mcproof.yml`.
+            Ok(_) if has_ending(&path) => left_out.push(path),
             _ => {}
         }
     }
@@ -135,9 +141,16 @@ fn near(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(found))
 }
 
+fn name_of(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+fn has_ending(path: &Path) -> bool {
+    [".mcproof.yaml", ".mcproof.yml"].iter().any(|ending| name_of(path).ends_with(ending))
+}
+
 fn is_suite(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    [".mcproof.yaml", ".mcproof.yml"].iter().any(|ending| name.ends_with(ending)) || matches!(name, "mcproof.yaml" | "mcproof.yml")
+    has_ending(path) || matches!(name_of(path), "mcproof.yaml" | "mcproof.yml")
 }
 
 #[cfg(test)]

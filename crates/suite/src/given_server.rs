@@ -7,6 +7,7 @@ use super::reader::Reader;
 use super::server::{PORT, read_texts};
 use super::test::TMP;
 use mcproof_protocol::Transport;
+use std::path::Path;
 
 /// What the command of a server from outside has of the server that a suite declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +51,13 @@ fn keep(reader: &mut Reader<'_>, own: &Node, transport: Transport, launch: &mut 
     variables.retain(|(_, value)| transport != Transport::Stdio || !value.contains(PORT));
     launch.env.splice(0..0, variables);
     if let Some(cwd) = folder {
+        // What the command names is where it was typed.
+        for word in &mut launch.command {
+            let file = Path::new(word.as_str());
+            if file.is_relative() && file.components().count() > 1 && launch.folder.join(file).exists() {
+                *word = launch.folder.join(file).display().to_string();
+            }
+        }
         launch.folder = reader.folder.to_owned();
         launch.cwd = Some(cwd);
     }

@@ -197,7 +197,7 @@ fn is_capability(name: &str) -> bool {
     is_open || CAPABILITIES.contains(&name)
 }
 
-pub const ALLOW_FAULTS_DOC: &str = "`true`: what the server does wrong besides its responses (noise on stdout, a second response, a broken rule, an end that no step expects) is a warning, and fails no test";
+pub const ALLOW_FAULTS_DOC: &str = "`true`: what the server does wrong outside its responses (noise on stdout, a second response, a broken rule) is a warning, and fails no test; a server that ends although no step expects it fails the test nevertheless";
 
 pub const SKIP_RULES_DOC: &str =
     "rules of `check` that the traffic of the tests is not judged by: ids, areas, or globs such as `progress-*`; `*` for all";

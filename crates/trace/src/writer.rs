@@ -5,10 +5,11 @@ use crate::line::{End, Mark, Omitted, TraceLine, TracedFrame};
 use crate::manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
 use crate::reader::LONGEST_LINE;
 use mcproof_record::Frame;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, Cursor, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tempfile::NamedTempFile;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use zstd::stream::write::Encoder;
@@ -208,7 +209,8 @@ pub fn trace_in_memory(manifest: Manifest, write: impl FnOnce(&TraceWriter)) -> 
 /// The file cannot be read or written; one of the names is taken (`AlreadyExists`), in which case nothing is added; or it is no zip with a
 /// directory (`InvalidData`).
 pub fn attach_to(path: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
-    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let path = path.canonicalize()?;
+    let mut file = File::open(&path)?;
     let invalid = |error: zip::result::ZipError| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
     let archive = ZipArchive::new(BufReader::new(file.try_clone()?)).map_err(invalid)?;
     let names: Vec<String> = files.iter().map(|(name, _)| format!("attachments/{}", safe_name(name))).collect();
@@ -221,12 +223,19 @@ pub fn attach_to(path: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("a trace takes at most {MOST_BYTES} bytes")));
     }
     drop(archive);
-    let mut zip = ZipWriter::new_append(file).map_err(invalid)?;
+    // A copy takes the place of the trace when it is whole: a full disk leaves the trace as it is.
+    let mut copy = NamedTempFile::new_in(path.parent().unwrap_or(&path))?;
+    file.seek(SeekFrom::Start(0))?;
+    io::copy(&mut file, copy.as_file_mut())?;
+    let mut zip = ZipWriter::new_append(copy.as_file_mut()).map_err(invalid)?;
     for (name, (_, bytes)) in names.iter().zip(files) {
         zip.start_file(name.as_str(), stored())?;
         zip.write_all(bytes)?;
     }
-    zip.finish()?.sync_all()
+    zip.finish()?.sync_all()?;
+    copy.as_file().set_permissions(file.metadata()?.permissions())?;
+    copy.persist(&path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 impl Writing {

@@ -50,6 +50,21 @@ const SERVED: [&str; 7] = [
     methods::COMPLETION_COMPLETE,
 ];
 
+/// Whether a server responds again after calls that were given up, and how long that was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Reached(Duration),
+    NotReached(Duration),
+}
+
+impl Rest {
+    pub(crate) fn waited(self) -> Duration {
+        match self {
+            Self::Reached(waited) | Self::NotReached(waited) => waited,
+        }
+    }
+}
+
 /// A request that got no response in time.
 #[derive(Clone, Debug)]
 pub(super) struct GivenUp {
@@ -115,34 +130,43 @@ impl Explorer<'_> {
     }
 
     /// Waits until the server responds after calls that were given up: one that does them one by one comes to what is asked next only then,
-    /// and its wait would be counted otherwise. How long that took.
-    pub(crate) async fn come_to_rest(&mut self) -> Duration {
+    /// and its wait would be counted otherwise.
+    pub(crate) async fn come_to_rest(&mut self) -> Rest {
         let (owed, started) = (std::mem::take(&mut self.owed), Instant::now());
+        if self.is_restless {
+            return Rest::NotReached(Duration::ZERO);
+        }
         if owed == 0 || self.is_over() || !self.may_send() {
-            return Duration::ZERO;
+            return Rest::Reached(Duration::ZERO);
         }
         let each = (self.waits.slowest_call() * 3 / 2).clamp(REST_OF_A_CALL, LONGEST_REST_OF_A_CALL);
         let most = each.saturating_mul(owed).min(self.time_left() / 2);
-        let methods = match (self.is_modern(), self.check_options.budget.lists_many()) {
-            (true, _) => [methods::SERVER_DISCOVER, methods::TOOLS_LIST],
-            (false, true) => [methods::PING, methods::PING],
-            (false, false) => [methods::PING, methods::TOOLS_LIST],
+        let methods: &[&str] = match (self.is_modern(), self.check_options.budget.lists_many()) {
+            (true, _) => &[methods::SERVER_DISCOVER, methods::TOOLS_LIST],
+            (false, true) => &[methods::PING],
+            (false, false) => &[methods::PING, methods::TOOLS_LIST],
         };
         // Who never responds to one of them may respond to the other.
-        let mut ignored = None;
-        for method in methods.into_iter().filter(|method| !self.waits.is_silent(method) && !self.waits.is_ignored(method)) {
-            let request = self.session.request(method, Some(Map::new()), NEVER);
+        let methods: Vec<&str> =
+            methods.iter().copied().filter(|method| !self.waits.is_silent(method) && !self.waits.is_ignored(method)).collect();
+        let each = most / u32::try_from(methods.len()).unwrap_or(u32::MAX).max(1);
+        let mut late = None;
+        for method in &methods {
             // What came of it is in the transcript.
-            match (with_patience(method, most / 2, request).await, ignored) {
-                (Ok(_), Some(ignored)) => {
-                    self.waits.ignored(ignored);
-                    break;
-                }
-                (Ok(_), None) => break,
-                (Err(_), _) => ignored = Some(method),
+            if with_patience(method, each, self.session.request(method, Some(Map::new()), NEVER)).await.is_err() {
+                late = Some(*method);
+                continue;
             }
+            // It may have waited for its turn: at rest, one that responds does so at once.
+            if let Some(late) = late
+                && with_patience(late, MOMENT * 5, self.session.request(late, Some(Map::new()), NEVER)).await.is_err()
+            {
+                self.waits.ignored(late);
+            }
+            return Rest::Reached(started.elapsed());
         }
-        started.elapsed()
+        self.is_restless = !methods.is_empty();
+        Rest::NotReached(started.elapsed())
     }
 
     /// Sends what was given up once more, each kind by itself, and what gets its response then several times at once, if it was lost among
@@ -161,21 +185,25 @@ impl Explorer<'_> {
             let name = name_of(&one.request);
             // A call that has an effect is not repeated for its own sake.
             if one.request.probe.starts_with(STATE_CALLS) {
-                let message = format!("`{name}` got no response within {} when its effect was looked for", readable(one.waited));
+                let message =
+                    format!("a call of `{name}` got no response within {}, so that its effect was not checked", readable(one.waited));
                 self.record_observation(EXPLORED_IN_PART, &message);
                 continue;
             }
             // A tool that is known to be slow is told as such.
             let is_slow = self.waits.slowest_call_of(&name) * TIMES_LATE >= one.waited && !WRONG.contains(&one.request.probe);
-            if one.waited >= PATIENCE || is_slow || self.is_over() {
+            let usual = PATIENCE.max(self.check_options.call_patience.unwrap_or_default());
+            if one.waited >= usual || is_slow || self.is_over() {
                 self.mark_lost(LOST_REQUEST, &one, one.frame);
                 continue;
             }
             if again == MOST {
-                break;
+                let message = format!("`{name}` got no response within {}, and was not asked again", readable(one.waited));
+                self.record_observation(EXPLORED_IN_PART, &message);
+                continue;
             }
             again += 1;
-            let patience = PATIENCE.max(self.waits.slowest_call() * 2).min(self.check_options.timeout).max(one.waited);
+            let patience = usual.max(self.waits.slowest_call() * 2).min(self.check_options.timeout).max(one.waited);
             let request = ParallelRequest { probe: AGAIN, ..one.request.clone() };
             let before = self.probes.len();
             let outcomes = self.request_in_parallel(&[request], patience, Instant::now() + patience + MOMENT).await;
@@ -192,7 +220,13 @@ impl Explorer<'_> {
                     let message = format!("`{name}` got no response within {} to a call with other numbers", readable(outcome.took));
                     self.record_observation(EXPLORED_IN_PART, &message);
                 }
-                (None, Some((frame, ProbeOutcome::Silent))) => self.mark_lost(LOST_REQUEST, &one, frame),
+                (None, Some((frame, ProbeOutcome::Silent))) => {
+                    self.mark_lost(LOST_REQUEST, &one, frame);
+                    // Of one that is dead, nothing more is learnt.
+                    if matches!(self.come_to_rest().await, Rest::NotReached(_)) {
+                        return;
+                    }
+                }
                 // The time was over.
                 (None, None) if self.session.closed_because().is_none() => self.mark_lost(LOST_REQUEST, &one, one.frame),
                 (None, _) => {}

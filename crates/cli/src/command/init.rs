@@ -87,6 +87,12 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         refused.map_err(|refused| Failure::new(Exit::BadInput, refused))
     };
     permit(&arguments.dir)?;
+    let here = settings::current_folder();
+    let home = settings::variables().get("HOME").map(PathBuf::from);
+    let place = repository::find(&here.join(&arguments.dir), home.as_deref());
+    if let Some(root) = &place.root {
+        permit(root)?;
+    }
     // Exploring a server takes a while: what is in the way of the files is told before.
     files::check_writable(&arguments.dir)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
@@ -101,7 +107,6 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         return Err(Failure::bad_input("unknown-tool", format!("--call: {message}")));
     }
     let name = file_name(interviewed.handshake());
-    let here = settings::current_folder();
     let kind = interviewed.handshake().transport;
     let reaching = starter::reach(&resolved.target, &resolved.options, kind, arguments.started(), &arguments.dir, &here);
     let environment = settings::variables();
@@ -153,7 +158,6 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     };
     let verifies = locked.as_ref().is_some_and(|locked| locked.can_be_verified);
     planned.extend(locked.map(|locked| Planned { path: LOCK.into(), text: locked.text, about: "contract of the server".into() }));
-    let place = repository::find(&here.join(&arguments.dir));
     let scaffold = Scaffold { suite: &suite_file, variables: &reaching.variables, verifies, installation: &installation, place: &place };
     planned.extend(files::scaffold(&arguments.dir, &scaffold));
     planned.iter().try_for_each(|file| permit(&arguments.dir.join(&file.path)))?;
@@ -170,7 +174,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
     for fault in &faults {
         output::talk(&format!(
-            "a known fault of the server, which `allow_faults` accepts in the suite until it is mended: {}\n",
+            "the suite accepts this fault with `allow_faults`; remove the key when the server is fixed: {}\n",
             escape(&surroundings.secrets.text(fault))
         ));
     }

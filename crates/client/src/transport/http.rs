@@ -281,10 +281,8 @@ impl Exchanger {
     async fn take_up(&self, question: &RawHttpRequest, url: &Url, beginning: &mut Beginning) {
         let is_kept = |name: &str| !["accept", "content-type", "content-length"].iter().any(|replaced| name.eq_ignore_ascii_case(replaced));
         let kept: Headers = question.headers.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
-        for _ in 0..FRUITLESS_ATTEMPTS {
-            if !beginning.is_resumable() {
-                return;
-            }
+        let mut fruitless = 0;
+        while fruitless < FRUITLESS_ATTEMPTS && beginning.is_resumable() {
             sleep(beginning.position.retry.unwrap_or(RETRY)).await;
             let mut headers = kept.clone();
             headers.push(("accept".to_owned(), EVENT_STREAM.to_owned()));
@@ -298,7 +296,9 @@ impl Exchanger {
                 self.body(open).await;
                 return;
             }
+            beginning.position.moved = false;
             self.events(open, None, |event: &Event, _| beginning.pass(event)).await;
+            fruitless = if beginning.position.moved { 0 } else { fruitless + 1 };
         }
     }
 

@@ -398,10 +398,11 @@ async fn survivors(family: &[Descendant]) -> Vec<i32> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn what_is_missing_is_the_program_or_its_interpreter() {
         let folder = tempfile::tempdir().unwrap();

@@ -341,8 +341,7 @@ impl<'a> Running<'a> {
         let failed_before = self.has_failed();
         if !failed_before {
             self.diagnostics.extend(unhit_faults(work, &self.sessions.open));
-            let ended = ended_unasked(case, &self.sessions.open);
-            self.diagnostics.extend(ended.into_iter().map(|diagnostic| unless_allowed(case, diagnostic)));
+            self.diagnostics.extend(ended_unasked(case, &self.sessions.open));
         }
         for step in &case.hooks.teardown {
             self.run_teardown(step, failed_before).await;
@@ -613,13 +612,13 @@ pub(super) fn of_fault(fault: &ClientFault, transcript: &Transcript) -> Diagnost
     diagnostic.hint(hint)
 }
 
-/// What a server did wrong besides its responses: where the suite accepts that, it is told and fails nothing.
+/// What a server did wrong outside its responses: where the suite accepts that, it is told and fails nothing.
 pub(super) fn unless_allowed(case: &Case, diagnostic: Diagnostic) -> Diagnostic {
     if !case.allows_faults || diagnostic.severity != Severity::Error {
         return diagnostic;
     }
     let warning = Diagnostic { severity: Severity::Warning, evidence: None, ..diagnostic };
-    warning.hint("`allow_faults` accepts it: take that out when the server is mended")
+    warning.hint("accepted by `allow_faults`: remove the key when the server is fixed")
 }
 
 /// What was on the wire while the case ran.

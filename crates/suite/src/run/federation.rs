@@ -60,8 +60,8 @@ pub(super) async fn list(
         let count = owners.values().filter(|owners| owners.len() > 1).count();
         let others = match count {
             ..2 => String::new(),
-            2 => ", and 1 name more clashes".to_owned(),
-            _ => format!(", and {} names more clash", count - 1),
+            2 => ", and 1 more name clashes".to_owned(),
+            _ => format!(", and {} more names clash", count - 1),
         };
         let servers = listed(servers.iter().map(String::as_str));
         let message = format!("the tool `{tool}` is offered by {servers}{others}: a host that merges them would shadow all but one");

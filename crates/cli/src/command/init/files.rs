@@ -63,7 +63,20 @@ pub(super) fn jobs(place: &Place) -> [PathBuf; 2] {
 }
 
 fn name(place: &Place) -> String {
-    if place.within.is_empty() { "mcproof".to_owned() } else { format!("mcproof-{}", safe_name(&place.within)) }
+    if place.within.is_empty() {
+        return "mcproof".to_owned();
+    }
+    let safe = safe_name(&place.within);
+    match safe == place.within.replace('/', "-") {
+        true => format!("mcproof-{safe}"),
+        // Another folder may be called the same in what is left.
+        false => format!("mcproof-{safe}-{:08x}", fingerprint(&place.within)),
+    }
+}
+
+/// FNV-1a, which is the same in each version.
+fn fingerprint(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 fn at_root(place: &Place, file: &str) -> PathBuf {
@@ -119,7 +132,8 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
     let tested = if place.within.is_empty() { "mcproof test".to_owned() } else { format!("mcproof test {}", word(&place.within)) };
     let own_hook = PRE_COMMIT.replace("mcproof test __FOLDER__", &scalar(&tested)).replace(NAME, &name(place));
     // The file of another folder is one of others, too.
-    let is_of_others = |text: String| !text.starts_with(MARK) || (place.root.is_some() && text != own_hook);
+    let is_of_others =
+        |text: String| !text.starts_with(MARK) || (text != own_hook && (place.root.is_some() || text.contains("- id: mcproof-")));
     let others = fs::read_to_string(folder.join(&hooks)).is_ok_and(is_of_others);
     let hook = if others { "mcproof.pre-commit.yaml".into() } else { hooks };
     let about_hook = if others { "a hook to add to the ones in .pre-commit-config.yaml" } else { "runs the tests before a commit" };

@@ -17,10 +17,13 @@ pub(super) struct Place {
     pub(super) branch: String,
 }
 
-/// The place of `folder`, which need not be there yet. A folder in no repository is the root of one to come.
-pub(super) fn find(folder: &Path) -> Place {
+/// The place of `folder`, which need not be there yet. A folder in no repository is the root of one to come; so is one in the repository of
+/// the user's settings, which is all of `home`.
+pub(super) fn find(folder: &Path, home: Option<&Path>) -> Place {
     let whole = real(folder);
-    let Some(root) = whole.ancestors().find(|folder| folder.join(".git").exists()) else {
+    let home = home.map(real).filter(|home| *home != whole);
+    let is_root = |folder: &&Path| folder.join(".git").exists() && home.as_deref() != Some(*folder);
+    let Some(root) = whole.ancestors().find(is_root) else {
         return Place { root: None, within: String::new(), branch: USUAL.to_owned() };
     };
     let parts = whole.strip_prefix(root).into_iter().flat_map(Path::components);
@@ -77,7 +80,7 @@ mod tests {
                 fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
                 fs::write(root.join(name), text).unwrap();
             }
-            let found = find(&root.join(folder));
+            let found = find(&root.join(folder), None);
             let expected = Place { root: (!within.is_empty()).then_some(root), within: within.to_owned(), branch: branch.to_owned() };
             assert_eq!(found, expected, "{files:?}");
         };

@@ -31,9 +31,9 @@ pub(super) fn read(paths: &[PathBuf], ignored: &[String], repetition: Repetition
         }
     }
     let [path] = files.as_slice() else {
-        let mut sessions = Vec::new();
+        let (mut sessions, mut room) = (Vec::new(), TraceRoom::default());
         for file in &files {
-            sessions.extend(recording(file)?.sessions);
+            sessions.extend(recording(file, &mut room)?.sessions);
         }
         return recorded(&files, Recording { sessions }, ignored, repetition);
     };
@@ -95,7 +95,7 @@ fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<
         let first = escape(&path.display().to_string()).into_owned();
         output::talk(&format!("note: {} is of a later start; to have all: mcproof mock {first} {}\n", later.join(", "), later.join(" ")));
     }
-    recorded(&[path.to_owned()], recording(path)?, ignored, repetition)
+    recorded(&[path.to_owned()], recording(path, &mut TraceRoom::default())?, ignored, repetition)
 }
 
 fn recorded(files: &[PathBuf], recording: Recording, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
@@ -129,16 +129,19 @@ fn lock_text(path: &Path) -> Result<Option<String>, Failure> {
     Ok(if is_lock { String::from_utf8(bytes).ok() } else { None })
 }
 
-/// The sessions of a trace. Its requests have the numbers that `mcproof trace show` gives them.
-fn recording(path: &Path) -> Result<Recording, Failure> {
+/// The sessions of a trace, which takes its part of the room. Its requests have the numbers that `mcproof trace show` gives them.
+fn recording(path: &Path, room: &mut TraceRoom) -> Result<Recording, Failure> {
     let cannot = |error: TraceError| match error {
         TraceError::TooLarge { .. } => trace::unreadable(path, &error),
         _ => Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))
             .hint("a mock takes a trace (`--trace FILE` of other commands) or a lock (`mcproof lock`)"),
     };
     let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
-    for line in Trace::open(path).map_err(cannot)?.within(TraceRoom::default()) {
+    let given = *room;
+    for line in Trace::open(path).map_err(cannot)?.within(given) {
         if let TraceLine::Frame(frame) = line.map_err(cannot)? {
+            let bytes = serde_json::to_vec(&frame).map_or(0, |text| text.len() as u64);
+            *room = TraceRoom { lines: room.lines.saturating_sub(1), bytes: room.bytes.saturating_sub(bytes) };
             sessions.entry(frame.session).or_default().frames.push(frame.into_frame());
         }
     }
@@ -149,7 +152,7 @@ fn recording(path: &Path) -> Result<Recording, Failure> {
     if !path.is_file() {
         return Ok(Recording::of(&transcripts));
     }
-    for item in CallStream::new(Trace::open(path).map_err(cannot)?.within(TraceRoom::default())) {
+    for item in CallStream::new(Trace::open(path).map_err(cannot)?.within(given)) {
         let Item::Call(call) = item.map_err(cannot)? else { continue };
         // A further client of a proxy has a session there that is not in the file.
         let place = keys.iter().position(|key| *key == call.session).or_else(|| (transcripts.len() == 1).then_some(0));

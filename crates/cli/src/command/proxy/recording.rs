@@ -165,7 +165,10 @@ impl Recording {
 
     /// Nothing was started, so that there is nothing to keep: the next start has the name of the trace.
     pub(super) fn discard(&self) {
-        if let Some((_, path)) = &self.trace {
+        // What is no file was there before: a device, or a link of the user.
+        if let Some((_, path)) = &self.trace
+            && fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
+        {
             let _ = fs::remove_file(path);
         }
     }

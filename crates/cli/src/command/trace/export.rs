@@ -3,6 +3,7 @@
 #[cfg(feature = "ui")]
 use super::html;
 use super::{contract, markdown, open, suite, told, unreadable};
+use crate::ci_commands::BrokenUp;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -74,7 +75,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let trace = open(file)?;
     match output {
         None => {
-            let outcome = write(format, trace, &mut BufWriter::new(Stdout));
+            // A page has no other way to write these characters, and nobody prints one in a job.
+            let outcome = match format.html {
+                true => write(format, trace, &mut BufWriter::new(Stdout)),
+                false => write(format, trace, &mut BufWriter::new(BrokenUp::new(Stdout))),
+            };
             settle(file, outcome)?;
         }
         Some(path) => {

@@ -52,11 +52,17 @@ impl InOrder {
 /// What rules report, in the place of what it is about: after the call with that frame, or before the first call that begins after it.
 #[derive(Default)]
 pub(super) struct Findings {
-    /// By session; without a frame they are about the session.
-    waiting: BTreeMap<SessionKey, Vec<(Option<FrameId>, String)>>,
+    waiting: BTreeMap<SessionKey, WaitingFindings>,
     /// The frame with which the last call of each session began that is shown.
     reached: BTreeMap<SessionKey, FrameId>,
     count: usize,
+}
+
+/// Those of a session that are not shown yet.
+#[derive(Default)]
+struct WaitingFindings {
+    by_frame: BTreeMap<FrameId, Vec<String>>,
+    of_session: Vec<String>,
 }
 
 impl Findings {
@@ -67,14 +73,23 @@ impl Findings {
             return Some(text);
         }
         self.count += 1;
-        self.waiting.entry(session).or_default().push((frame, text));
+        let waiting = self.waiting.entry(session).or_default();
+        match frame {
+            Some(frame) => waiting.by_frame.entry(frame).or_default().push(text),
+            None => waiting.of_session.push(text),
+        }
         None
     }
 
     /// Those that stand before a call, which is shown next.
     pub(super) fn before(&mut self, call: &Call) -> Vec<String> {
-        let begun = call.frames.first().copied();
-        self.take(call.session, |frame| frame.is_some_and(|frame| begun.is_some_and(|begun| frame < begun)))
+        let (Some(waiting), Some(begun)) = (self.waiting.get_mut(&call.session), call.frames.first()) else { return Vec::new() };
+        let mut found = Vec::new();
+        while let Some(earliest) = waiting.by_frame.first_entry().filter(|earliest| earliest.key() < begun) {
+            found.extend(earliest.remove());
+        }
+        self.count -= found.len();
+        found
     }
 
     /// Those that stand after a call, which was just shown.
@@ -83,21 +98,19 @@ impl Findings {
             let reached = self.reached.entry(call.session).or_insert(*begun);
             *reached = (*begun).max(*reached);
         }
-        self.take(call.session, |frame| frame.is_none_or(|frame| call.frames.contains(&frame)))
+        let Some(waiting) = self.waiting.get_mut(&call.session) else { return Vec::new() };
+        let mut found: Vec<String> = call.frames.iter().filter_map(|frame| waiting.by_frame.remove(frame)).flatten().collect();
+        found.append(&mut waiting.of_session);
+        self.count -= found.len();
+        found
     }
 
     /// Those of frames after the last call, and of sessions without calls.
     pub(super) fn rest(self) -> impl Iterator<Item = (SessionKey, String)> {
-        self.waiting.into_iter().flat_map(|(session, found)| found.into_iter().map(move |(_, text)| (session, text)))
-    }
-
-    fn take(&mut self, session: SessionKey, is_wanted: impl Fn(Option<FrameId>) -> bool) -> Vec<String> {
-        let Some(waiting) = self.waiting.get_mut(&session) else { return Vec::new() };
-        let (wanted, rest) = std::mem::take(waiting).into_iter().partition(|(frame, _)| is_wanted(*frame));
-        *waiting = rest;
-        let wanted: Vec<(Option<FrameId>, String)> = wanted;
-        self.count -= wanted.len();
-        wanted.into_iter().map(|(_, text)| text).collect()
+        let of_session = |(session, waiting): (SessionKey, WaitingFindings)| {
+            waiting.by_frame.into_values().flatten().chain(waiting.of_session).map(move |text| (session, text))
+        };
+        self.waiting.into_iter().flat_map(of_session)
     }
 }
 

@@ -90,7 +90,7 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(damage);
     }
     if omitted > 0 {
-        output::talk(&format!("{} seen and not stored, because a limit was reached\n", mcproof_record::counted(omitted, "frame")));
+        output::talk(&format!("{} not stored, because a limit was reached\n", mcproof_record::counted(omitted, "frame")));
     }
     told(ending).into_iter().for_each(output::talk);
     if let Some(lock) = contract.filter(|_| !arguments.json && arguments.filter.is_none()) {

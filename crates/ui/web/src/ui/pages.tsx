@@ -363,7 +363,7 @@ export function Saved() {
     if (isFile || data.id < 0) {
       // Without the program, each call stands for itself.
       const calls = data.tracker.calls.filter((call) => !call.app && call.kind === "request" && call.direction === "to-server" && ["tools/call", "resources/read", "prompts/get"].includes(call.method) && call.response !== undefined);
-      setTold(["Values that the server makes anew each time stay as they are here: `mcproof trace export --suite` saves and matches them."]);
+      setTold(["Values that change with each run are kept as they are: `mcproof trace export --suite` saves and matches them."]);
       return add(calls.map(stepOfCall));
     }
     try {
