@@ -2,7 +2,7 @@
 //! Source: basic/transports; 2026-07-28, basic/transports/streamable-http.
 
 use super::ConversationView;
-use super::answers::{Meaning, Pairing, ServerMessage, messages};
+use super::answers::{Meaning, Pairing, Request, ServerMessage, messages};
 use super::http::SENDING;
 use super::http::json_body_is_json;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
@@ -11,7 +11,7 @@ use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::methods;
 use mcproof_record::{ExchangeId, FrameId};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What follows from a response that came to the wrong client is one with it.
 pub(super) const NO_ANSWERS_TO_GET: &str = "http-get-stream-has-no-responses";
@@ -169,13 +169,17 @@ fn responses_are_on_their_streams(conversation: &ConversationView<'_>) -> Judgme
         exchange.and_then(|id| conversation.exchanges.get(&id)).is_some_and(|exchange| exchange.method == "POST")
     };
     let bringing: BTreeSet<ExchangeId> = pairing.replies.iter().filter_map(|reply| reply.exchange).collect();
+    // Of several requests with one id, such as null, it is not known which one a response is for.
+    let mut ids = BTreeMap::<String, usize>::new();
+    pairing.requests.iter().for_each(|request| *ids.entry(request.id().to_string()).or_default() += 1);
+    let is_known = |request: &Request<'_>| !request.id().is_null() && ids.get(&request.id().to_string()) == Some(&1);
     let mut seen = 0;
     let mut astray = Vec::new();
     for reply in pairing.replies.iter().filter(|reply| is_post(reply.exchange)) {
         let Meaning::Response { request } = reply.meaning else { continue };
         seen += 1;
         let request = &pairing.requests[request];
-        if request.exchange != reply.exchange && request.exchange.is_some_and(|own| !bringing.contains(&own)) {
+        if is_known(request) && request.exchange != reply.exchange && request.exchange.is_some_and(|own| !bringing.contains(&own)) {
             astray.push((request, reply));
         }
     }
