@@ -100,6 +100,9 @@ pub(crate) fn proxy(start: &Start, trace: Option<&Path>, folder: &Path) -> Resul
         None => command.arg("--no-trace"),
     };
     command.args(start.env.iter().flat_map(|(name, value)| ["-e".to_owned(), format!("{name}={value}")]));
-    command.args(&start.url).arg("--").args(&start.command);
+    command.args(&start.url);
+    if !start.command.is_empty() {
+        command.arg("--").args(&start.command);
+    }
     Listening::announced(&mut command)
 }
