@@ -366,7 +366,7 @@ for line in sys.stdin:
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("remove the key when the server is fixed: the server wrote a line"), "{}", said(&output));
     let (_, text) = suite(folder.path());
-    assert!(text.contains("\n# review: tests would fail") && text.contains("`Server ready`\n"), "{text}");
+    assert!(text.contains("\n# review: each test would fail") && text.contains("`Server ready`\n"), "{text}");
     assert!(text.contains("\nallow_faults: true\n\ntests:\n"), "{text}");
     let output = mcproof(folder.path()).arg("test").output().unwrap();
     assert!(output.status.success() && said(&output).contains("warning"), "{}", said(&output));

@@ -75,7 +75,7 @@ fn a_late_response_to_a_canceled_request_is_ignored_and_a_second_one_is_not() {
 fn noise_on_stdout_fails_a_case_that_would_pass() {
     let noisy = shell(&format!("echo 'Server ready'; exec {} demo tracker", env!("CARGO_BIN_EXE_mcproof")), "tools");
     check(&noisy, &[], 1, &["not an MCP message", "`Server ready`", "write only messages to stdout", "`allow_faults:"]);
-    let told = ["1 passed", "warning: the server wrote a line on stdout that is not an MCP message", "`allow_faults` accepts it"];
+    let told = ["1 passed", "warning: the server wrote a line on stdout that is not an MCP message", "accepted by `allow_faults`"];
     check(&format!("allow_faults: true\n{noisy}"), &[], 0, &told);
     check(&format!("allow_faults: true\n{}", noisy.replace("{ name: a,", "{ name: a, allow_faults: false,")), &[], 1, &["1 failed"]);
 }

@@ -67,9 +67,9 @@ fn name(place: &Place) -> String {
         return "mcproof".to_owned();
     }
     let safe = safe_name(&place.within);
-    match safe == place.within.replace('/', "-") {
+    match safe == place.within.to_ascii_lowercase().replace(['/', '_', '.', ' '], "-") {
         true => format!("mcproof-{safe}"),
-        // Another folder may be called the same in what is left.
+        // Another folder may be called the same in what is left of it.
         false => format!("mcproof-{safe}-{:08x}", fingerprint(&place.within)),
     }
 }

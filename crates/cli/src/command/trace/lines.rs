@@ -258,6 +258,6 @@ mod tests {
         assert_eq!(findings.push(one, Some(FrameId(8)), "late".to_owned()), Some("late".to_owned()));
         assert_eq!(findings.push(one, Some(FrameId(10)), "later".to_owned()), None);
         let rest: Vec<(u32, String)> = findings.rest().map(|(session, text)| (session.0, text)).collect();
-        assert_eq!(rest, [(1, "of the end".to_owned()), (1, "later".to_owned()), (2, "of another".to_owned())]);
+        assert_eq!(rest, [(1, "later".to_owned()), (1, "of the end".to_owned()), (2, "of another".to_owned())]);
     }
 }
