@@ -137,7 +137,7 @@ fn nothing_after_the_two_dashes_is_refused() {
     for arguments in [&["test", "--"][..], &["plan", ".", "--"], &["tools", "--"], &["check", "--"], &["lock", "--"], &["init", "--"]] {
         let ran = world.run(arguments);
         assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.stdout);
-        assert!(ran.stderr.contains("nothing follows `--`"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("no command follows `--`"), "{}", ran.stderr);
     }
 }
 
