@@ -567,7 +567,7 @@ fn a_server_that_serves_only_its_first_request_is_one_finding() {
         let arguments = ["check", "--transport", transport, "http://127.0.0.1:${port}/mcp", "--", "python3", server, how, "${port}"];
         let (code, stdout, stderr) = said(mcproof(folder.path(), &arguments));
         assert_eq!(code, Some(1), "{stdout}{stderr}");
-        for part in ["error: `initialize` was served, and ", told, "requests-continue-to-be-served", "follow from", "1 failure, "] {
+        for part in ["error: `initialize` ", " was served, and ", told, "requests-continue-to-be-served", "follow from", "1 failure, "] {
             assert!(stdout.contains(part), "{how} {transport}: {part:?} is not in\n{stdout}");
         }
         assert_eq!(stdout.matches("error: ").count(), 1, "{how} {transport}: {stdout}");
