@@ -81,7 +81,12 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
     let (index, first) = lost.first()?;
     let others: BTreeSet<&str> = lost.iter().map(|(_, lost)| lost.what.as_str()).filter(|what| *what != first.what).collect();
     let more = if others.is_empty() { String::new() } else { format!(", and so did {} more", others.len()) };
-    let message = format!("{} got no response within {}, although the server was there{more}", first.what, readable(first.waited));
+    // Otherwise, all that is known is that the server responded to something else.
+    let others = match first.slowest {
+        Some(slowest) => format!("others like it got one within {}", readable(slowest)),
+        None => "the server was there".to_owned(),
+    };
+    let message = format!("{} got no response within {}, although {others}{more}", first.what, readable(first.waited));
     let hint = "look for a path through the handler that does not respond; a tool that is slow gets more time by --timeout, such as \
                 `--timeout 60s --deadline 3m`";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*index) })
