@@ -571,7 +571,7 @@ fn a_hangup_while_the_database_is_opened_ends_nothing() {
     monitor.signal("-HUP");
     drop(asked);
     // Its port stays taken: what else listens there would be asked.
-    std::thread::spawn(move || database.incoming().for_each(drop));
+    thread::spawn(move || database.incoming().for_each(drop));
     // It starts without one.
     assert_eq!(monitor.says("database")["while"], "starting");
     monitor.says("started");
