@@ -150,7 +150,7 @@ async fn try_tool(
             return Next::Nothing;
         }
         // What was refused had no effect that could double.
-        if calls.contains(&REPEATED_CALL) && outcomes.into_iter().any(|outcome| seen(outcome.response).is_none()) {
+        if calls.len() > 1 && outcomes.into_iter().any(|outcome| seen(outcome.response).is_none()) {
             return Next::AnyTool;
         }
         let after = look(explorer, &others, until).await;
