@@ -25,10 +25,8 @@ const BUDGET_ON_REQUEST: Duration = Duration::from_secs(30);
 /// Clocks and meters mostly tell seconds.
 const LONGER_THAN_A_CLOCK: Duration = Duration::from_millis(1100);
 
-/// Read-only tools whose call was followed by a look.
+/// A call of a read-only tool that was followed by a look. The probes of all calls that are begin with it.
 pub(super) const CALL: &str = "state-call";
-/// What the probes of all of them begin with.
-pub(super) const STATE_CALLS: &str = CALL;
 /// The first call of an idempotent tool, whose effect is what it is.
 const FIRST_CALL: &str = "state-call-first";
 /// The second, with the same arguments.

@@ -9,7 +9,7 @@ use crate::shown_contract::ShownContract;
 use crate::suggest::did_you_mean;
 use live::LiveTraces;
 use mcproof_client::redaction::Redactor;
-use mcproof_record::{CaseId, CaseOutcome, CasePlan, Event, Frame, SessionTranscript, StepOutcome, Verdict};
+use mcproof_record::{CaseId, CaseOutcome, CasePlan, Event, Frame, SessionTranscript, StepOutcome, Verdict, counted};
 use mcproof_suite::run::FrameWatcher;
 use mcproof_trace::{Manifest, Mark, MarkBody, SessionInfo, TraceWriter};
 use sources::clean_source;
@@ -156,7 +156,7 @@ impl CaseTraces {
             return Err(failure);
         }
         let (Some(folder), Some(first)) = (self.choice.folder(), self.written.first()) else { return Ok(None) };
-        let count = if self.written.len() == 1 { "1 trace".to_owned() } else { format!("{} traces", self.written.len()) };
+        let count = counted(self.written.len(), "trace");
         let first = folder.join(first);
         Ok(Some(format!("{count} in {}; show one with `mcproof trace show {}`\n", folder.display(), first.display())))
     }

@@ -7,6 +7,7 @@ use crate::settings;
 use mcproof_client::ListedHost;
 use mcproof_record::Diagnostic;
 use mcproof_suite::restriction::{CommandPattern, Folder, Restriction, Variables};
+use mcproof_system::files::without_dots;
 use mcproof_system::machine::is_basic_variable;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -118,21 +119,6 @@ fn leads_out(path: &Path, to: &Path) -> Failure {
 /// The folder itself, or that of a file.
 fn start_of(path: &Path) -> &Path {
     if path.is_dir() { path } else { path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")) }
-}
-
-/// As it is spelled, without `.` and `..`.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 fn folder(path: &Path) -> Result<Folder, Failure> {

@@ -18,13 +18,17 @@ pub(crate) struct Status {
 impl Status {
     /// Where the wire is shown, that is progress enough.
     pub(crate) fn new(watching: Watching) -> Self {
-        let (is_wanted, takes_cursor) = (watching == Watching::Off, output::stderr_takes_cursor());
-        Self { is_live: is_wanted && takes_cursor, is_lined: is_wanted && !takes_cursor, is_shown: false }
+        let form = match (watching, output::stderr_takes_cursor()) {
+            (Watching::Off, true) => Form::Replaced,
+            (Watching::Off, false) => Form::Lines,
+            _ => Form::Nothing,
+        };
+        Self { form, is_shown: false }
     }
 
     /// In place of what was shown before.
     pub(crate) fn show(&mut self, text: &str) {
-        if self.is_live {
+        if self.form == Form::Replaced {
             // A line that fills the last column would break.
             output::talk(&format!("{CLEAR}{}", escape_line(text, settings::stderr_width() - 1)));
             self.is_shown = true;
@@ -35,7 +39,7 @@ impl Status {
     /// take long.
     pub(crate) fn step(&mut self, text: &str, elapsed: Duration) {
         self.show(text);
-        if self.is_lined && elapsed >= LONG {
+        if self.form == Form::Lines && elapsed >= LONG {
             output::talk(&format!("{}\n", escape_line(text, WIDTH)));
         }
     }

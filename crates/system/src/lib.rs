@@ -46,7 +46,7 @@ pub mod errors {
 
 /// Files and folders of one user, or of everybody.
 pub mod files {
-    pub use crate::folders::make_folder_of;
+    pub use crate::folders::{make_folder_of, without_dots};
     pub use crate::system::files::{
         identity, is_open_to_others, link, make_public, private_file, private_folder, public_permissions, shared_permissions,
     };

@@ -2,7 +2,7 @@
 //! more before the conversation ends, each by itself. Knows requests and times, not what is right.
 
 use super::{AT_ONCE, Explorer, NEVER, ParallelRequest, with_patience};
-use crate::state::STATE_CALLS;
+use crate::state;
 use mcproof_analysis::arguments::Unusual;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, LOST_AT_ONCE, LOST_REFUSAL, LOST_REQUEST};
 use mcproof_protocol::methods;
@@ -184,7 +184,7 @@ impl Explorer<'_> {
             }
             let name = name_of(&one.request);
             // A call that has an effect is not repeated for its own sake.
-            if one.request.probe.starts_with(STATE_CALLS) {
+            if one.request.probe.starts_with(state::CALL) {
                 let message =
                     format!("a call of `{name}` got no response within {}, so that its effect was not checked", readable(one.waited));
                 self.record_observation(EXPLORED_IN_PART, &message);

@@ -66,6 +66,8 @@ enum Command {
     /// Convert a trace: HAR, OpenTelemetry, Markdown, HTML, a suite, a lock, JSON lines
     Export(export::Arguments),
     /// Replace secrets in a trace
+    ///
+    /// Finds each secret in every form: as it is, escaped, as hexadecimal digits and in Base64.
     Redact(redact::Arguments),
     /// Add files to a trace, such as screenshots
     ///

@@ -2,6 +2,7 @@
 
 use mcproof_client::{ConnectOptions, Endpoint, Launch, Target, is_secret, url_holds_secret};
 use mcproof_protocol::{EraChoice, Transport};
+use mcproof_system::files::without_dots;
 use serde_json::{Map, Value, json};
 use std::path::{Component, Path, PathBuf};
 use url::Url;
@@ -71,8 +72,8 @@ fn start(command: &[String], env: &[(String, String)], variables: &mut Vec<Strin
 
 /// Where the command runs, seen from the folder of the suite, if it is not that.
 fn folder_of(launch: &Launch, folder: &Path, here: &Path) -> Option<String> {
-    let runs_in = normal(&launch.folder.as_ref().map_or_else(|| here.to_owned(), |run| here.join(run)));
-    let folder = normal(&here.join(folder));
+    let runs_in = without_dots(&launch.folder.as_ref().map_or_else(|| here.to_owned(), |run| here.join(run)));
+    let folder = without_dots(&here.join(folder));
     (runs_in != folder).then(|| relative(&folder, &runs_in).display().to_string())
 }
 
@@ -129,19 +130,6 @@ fn of_flag(flag: &str) -> String {
 /// What was typed is no variable, but for the one that means the same to a command line.
 fn literal(text: &str) -> String {
     text.replace("${", "$${").replace("$${port}", PORT)
-}
-
-/// Without `.` and `..`.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => drop(normal.pop()),
-            other => normal.push(other),
-        }
-    }
-    normal
 }
 
 /// The way from one folder to another, as it is in every copy of a repository; absolute where they have nothing in common.

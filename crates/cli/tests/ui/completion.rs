@@ -1,7 +1,6 @@
 //! Completions that depend on what is filled in beside the argument.
 
-use crate::browser::Page;
-use crate::inspector::{Inspector, click, fill, wait_for};
+use crate::inspector::{click, fill, opened_on, wait_for};
 use serde_json::Value;
 
 /// Completes `name` with the department that it was told.
@@ -26,14 +25,7 @@ for line in sys.stdin:
 
 #[test]
 fn completions_are_asked_for_with_the_other_arguments() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = folder.path().join("team.py");
-    std::fs::write(&server, SERVER).unwrap();
-    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", server.to_str().unwrap()]);
-    let mut page = Page::new();
-    page.look(1440, 900, "light");
-    page.visit(&inspector.url);
-    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    let (_inspector, mut page) = opened_on("team.py", SERVER);
     click(&mut page, "nav-prompts");
     wait_for(&mut page, "document.querySelector('[data-testid=items-prompts] .row')");
     page.click("[data-testid=items-prompts] .row");

@@ -84,6 +84,18 @@ impl Drop for Inspector {
 }
 
 /// Waits until an expression is true in the page.
+/// The page of a server in Python, which is written into a folder of its own, once it is open.
+pub(crate) fn opened_on(file: &str, server: &str) -> (Inspector, Page) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(file), server).unwrap();
+    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", file]);
+    let mut page = Page::new();
+    page.look(1440, 900, "light");
+    page.visit(&inspector.url);
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    (inspector, page)
+}
+
 pub(crate) fn wait_for(page: &mut Page, condition: &str) {
     let look = format!(
         "new Promise((done) => {{ const until = performance.now() + 50000; const look = () => {{ let found = false; \

@@ -1,7 +1,7 @@
 //! Calls that are kept in the page: what a test expects of them, and what it does not say.
 
 use crate::browser::Page;
-use crate::inspector::{Inspector, click, fill, open_tool, violations, wait_for};
+use crate::inspector::{click, fill, open_tool, opened_on, violations, wait_for};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -35,13 +35,7 @@ for line in sys.stdin:
 
 #[test]
 fn all_calls_of_a_session_become_a_test_that_passes_again() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("notes.py"), NOTES).unwrap();
-    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", "notes.py"]);
-    let mut page = Page::new();
-    page.look(1440, 900, "light");
-    page.visit(&inspector.url);
-    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    let (inspector, mut page) = opened_on("notes.py", NOTES);
     let call = |page: &mut Page, tool: &str, it: &str, expected: &str| {
         open_tool(page, tool);
         fill(page, "[data-testid=input-it]", it);
@@ -104,13 +98,7 @@ for line in sys.stdin:
 
 #[test]
 fn a_failed_call_is_kept_with_its_error() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("failing.py"), FAILING).unwrap();
-    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", "failing.py"]);
-    let mut page = Page::new();
-    page.look(1440, 900, "light");
-    page.visit(&inspector.url);
-    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    let (inspector, mut page) = opened_on("failing.py", FAILING);
     for tool in ["get", "sign"] {
         open_tool(&mut page, tool);
         click(&mut page, "send");
@@ -156,13 +144,7 @@ for line in sys.stdin:
 
 #[test]
 fn a_password_is_nowhere_in_what_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("login.py"), LOGIN).unwrap();
-    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", "login.py"]);
-    let mut page = Page::new();
-    page.look(1440, 900, "light");
-    page.visit(&inspector.url);
-    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    let (inspector, mut page) = opened_on("login.py", LOGIN);
     open_tool(&mut page, "login");
     fill(&mut page, "[data-testid=input-secret]", "hunter22");
     click(&mut page, "send");

@@ -1,7 +1,7 @@
 //! Parts of the page that go with a list, a running call or the timeline.
 
 use crate::browser::Page;
-use crate::inspector::{Inspector, click, fill, open_tool, violations, wait_for};
+use crate::inspector::{Inspector, click, fill, open_tool, opened_on, violations, wait_for};
 use serde_json::{Value, json};
 
 /// A tool that tells how far it is and waits to be canceled, one with a long list, and prompts that are called otherwise.
@@ -33,15 +33,7 @@ for line in sys.stdin:
 "#;
 
 fn opened() -> (Inspector, Page) {
-    let folder = tempfile::tempdir().unwrap();
-    let server = folder.path().join("panels.py");
-    std::fs::write(&server, SERVER).unwrap();
-    let inspector = Inspector::start_in(folder, "ui", &["--", "python3", server.to_str().unwrap()]);
-    let mut page = Page::new();
-    page.look(1440, 900, "light");
-    page.visit(&inspector.url);
-    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
-    (inspector, page)
+    opened_on("panels.py", SERVER)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! TLS: whom to trust, who we are, and what a failed handshake means in words for users. Knows no HTTP but the names
 //! of its versions.
 
+use mcproof_record::counted;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -275,8 +276,7 @@ fn bare_name(shown: &str) -> String {
 fn span(seconds: u64) -> String {
     let units = [("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)];
     let (name, unit) = units.into_iter().find(|(_, unit)| seconds >= *unit).unwrap_or(("second", 1));
-    let count = seconds / unit;
-    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+    counted(seconds / unit, name)
 }
 
 /// What self-signed certificates fail with that were made without a thought, as `openssl req -x509` does.

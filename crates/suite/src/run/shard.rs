@@ -2,10 +2,11 @@
 //! Knows names only, so that a new test moves no other one.
 
 use mcproof_record::{CaseKey, CasePlan};
+use mcproof_system::files::without_dots;
 use siphasher::sip::SipHasher13;
 use std::fmt;
 use std::hash::Hasher as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 /// One of several parts of a run. Each case is in exactly one of them.
@@ -72,16 +73,7 @@ fn hash(key: &CaseKey, seed: u64, more: u64) -> u64 {
 
 /// The same text for `a.yaml`, `./a.yaml` and its absolute path.
 fn relative(file: &str, folder: &Path) -> String {
-    let mut plain = PathBuf::new();
-    for component in folder.join(file).components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            other => plain.push(other),
-        }
-    }
+    let plain = without_dots(&folder.join(file));
     plain.strip_prefix(folder).unwrap_or(&plain).to_string_lossy().into_owned()
 }
 

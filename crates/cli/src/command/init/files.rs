@@ -130,7 +130,7 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
     let Scaffold { installation, place, .. } = scaffold;
     let hooks = at_root(place, PRE_COMMIT_FILE);
     let tested = if place.within.is_empty() { "mcproof test".to_owned() } else { format!("mcproof test {}", word(&place.within)) };
-    let own_hook = PRE_COMMIT.replace("mcproof test __FOLDER__", &scalar(&tested)).replace(NAME, &name(place));
+    let own_hook = PRE_COMMIT.replace(&format!("mcproof test {FOLDER}"), &scalar(&tested)).replace(NAME, &name(place));
     // The file of another folder is one of others, too.
     let is_of_others =
         |text: String| !text.starts_with(MARK) || (text != own_hook && (place.root.is_some() || text.contains("- id: mcproof-")));
@@ -153,8 +153,9 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
     let workflow = named(WORKFLOW).replace(FOLDER_OF_JOB, &there).replace(FOLDER, &below);
     let workflow = workflow.replace("      # secrets\n", &secrets).replace(INSTALL_ON_GITHUB, &installation.github(&below));
     let job = named(GITLAB).replace(IMAGE, installation.image()).replace(FOLDER_OF_JOB, &change);
-    let job = job.replace("[__FOLDER__mcproof.html]", &format!("[{}]", scalar(&format!("{below}mcproof.html"))));
-    let job = job.replace("__FOLDER__mcproof.xml", &scalar(&format!("{below}mcproof.xml")));
+    let job = ["mcproof.html", "mcproof.xml"]
+        .iter()
+        .fold(job, |job, file| job.replace(&format!("{FOLDER}{file}"), &scalar(&format!("{below}{file}"))));
     let job = job.replace(INSTALL_ON_GITLAB, &installation.gitlab());
     let [on_github, on_gitlab] = jobs(place);
     vec![

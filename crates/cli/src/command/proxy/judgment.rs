@@ -8,7 +8,9 @@ use mcproof_analysis::stdout_lines::is_blank;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::{DELAY_NOTE, FAULT_NOTE};
 use mcproof_record::clients::frames_of_clients;
-use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Judged, Opened, Severity, Transcript};
+use mcproof_record::{
+    Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Judged, Opened, Severity, Transcript, counted,
+};
 use mcproof_relay::proxy::{CLIENT_LEFT, UNREAD_NOTE};
 use mcproof_report::diagnostic;
 use mcproof_rules::{self as rules, Strictness};
@@ -91,11 +93,10 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
         _ => false,
     };
     let judged = report.rules.iter().filter(|result| is_judged(&result.judged)).count();
-    let plural = |count: usize, noun: &str| if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") };
-    let (rules, sessions, found) = (plural(judged, "rule"), plural(report.conversations.len(), "session"), plural(count, "finding"));
+    let (rules, sessions, found) = (counted(judged, "rule"), counted(report.conversations.len(), "session"), counted(count, "finding"));
     output::talk(&format!("mcproof proxy: {rules} judged over {sessions}: {found}\n"));
     if left_out > 0 {
-        let left_out = plural(left_out, "finding");
+        let left_out = counted(left_out, "finding");
         output::talk(&format!("mcproof proxy: {left_out} left out, which may follow from the injected faults\n"));
     }
     if judged == 0 {
@@ -103,7 +104,7 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
     }
     if let Some(first) = unjudged.first() {
         let more = unjudged.len() - 1;
-        let also = if more == 0 { String::new() } else { format!("; and {} more", plural(more, "case")) };
+        let also = if more == 0 { String::new() } else { format!("; and {} more", counted(more, "case")) };
         return inconclusive(&format!("{first}{also}"));
     }
     if failed { Exit::Failed } else { Exit::Passed }

@@ -9,10 +9,6 @@ use mcproof_trace::{Ending, Trace, TraceError, attach_to};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Add files to a trace, such as screenshots
-///
-/// They are kept as they are: secrets in them are not replaced. `mcproof trace show` lists them, and `unzip FILE 'attachments/*'` gets them
-/// out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof trace attach a.mcptrace screenshot.png server.log

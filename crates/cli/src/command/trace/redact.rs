@@ -10,9 +10,6 @@ use mcproof_trace::{CONTRACT, Manifest, MarkBody, SessionInfo, SessionKey, Trace
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Replace secrets in a trace
-///
-/// Finds each secret in every form: as it is, escaped, as hexadecimal digits and in Base64.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof trace redact a.mcptrace --secret env:API_TOKEN --output clean.mcptrace")]

@@ -10,7 +10,7 @@ use crate::{output, settings, whole_file};
 use mcproof_client::inherited_secrets;
 use mcproof_client::redaction::REDACTED;
 use mcproof_client::redaction::Redactor;
-use mcproof_record::FrameBody;
+use mcproof_record::{FrameBody, counted};
 use mcproof_report::escape_line;
 use mcproof_trace::{CallStream, Item, SessionKey, TraceRoom};
 use std::collections::BTreeMap;
@@ -48,17 +48,16 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
         let first = escape_line(&first.display().to_string(), LONGEST_LISTED);
         output::talk(&format!("note: {first} is of a later start of the proxy, and is not in the suite\n"));
     }
-    let count = |count: usize, word: &str| if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") };
-    output::talk(&format!("{} with {}\n", count(suite.tests, "test"), count(suite.steps, "step")));
+    output::talk(&format!("{} with {}\n", counted(suite.tests, "test"), counted(suite.steps, "step")));
     for (why, number) in suite.left_out {
-        output::talk(&format!("left out {}: {why}\n", count(number, "request")));
+        output::talk(&format!("left out {}: {why}\n", counted(number, "request")));
     }
     for (what, all) in [("compared in part", &suite.uncompared), ("sent as recorded, from an earlier response", &suite.stale)] {
         for step in all.iter().take(MOST_LISTED) {
             output::talk(&format!("{what}: {}\n", escape_line(step, LONGEST_LISTED)));
         }
         if let Some(more) = all.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
-            output::talk(&format!("{what}: {} more\n", count(more, "step")));
+            output::talk(&format!("{what}: {} more\n", counted(more, "step")));
         }
     }
     Ok(Exit::Passed)

@@ -9,6 +9,7 @@ use mcproof_record::Diagnostic;
 use mcproof_suite::bounds::{MOST_BYTES, read_file};
 use mcproof_suite::document::{self, Node};
 use mcproof_suite::source::Source;
+use mcproof_system::files::without_dots;
 use mcproof_trace::{Manifest, SessionInfo};
 use mcproof_ui::{NewTest, OTHER_SERVER, SavedTest, SessionSteps, SharedSession, SuiteChange};
 use serde_json::Value;
@@ -276,19 +277,10 @@ impl Way {
             _ => Vec::new(),
         };
         let url = text("url").or_else(|| way.as_str().filter(|_| transport != "stdio"));
-        let mut folder = PathBuf::new();
-        if !command.is_empty() {
-            let typed = file.parent().unwrap_or(file).join(text("cwd").unwrap_or_default());
-            for part in typed.components() {
-                match part {
-                    Component::CurDir => {}
-                    Component::ParentDir => {
-                        folder.pop();
-                    }
-                    part => folder.push(part),
-                }
-            }
-        }
+        let folder = match command.is_empty() {
+            true => PathBuf::new(),
+            false => without_dots(&file.parent().unwrap_or(file).join(text("cwd").unwrap_or_default())),
+        };
         Self { command, folder, url: url.map(|url| url.trim_end_matches('/').to_owned()) }
     }
 

@@ -4,7 +4,7 @@ use super::ConfigOverrides;
 use super::log::{Form, Level};
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_record::{Diagnostic, Severity};
+use mcproof_record::{Diagnostic, Severity, counted};
 use mcproof_report::diagnostic;
 use mcproof_suite::Environment;
 use mcproof_watch::config::{Config, Loaded, database_of, database_of_broken, files_of, load, targets_of};
@@ -33,7 +33,7 @@ impl Read {
             Self::Mistaken(mistakes) => {
                 let count = mistakes.iter().filter(|mistake| mistake.severity == Severity::Error).count();
                 output::talk(&diagnostic::render_all(&mistakes, &style));
-                output::talk(&format!("\n{count} {}; nothing is monitored\n", if count == 1 { "error" } else { "errors" }));
+                output::talk(&format!("\n{}; nothing is monitored\n", counted(count, "error")));
                 None
             }
         }
