@@ -9,10 +9,18 @@ use tokio::time::sleep;
 
 /// Ends with whoever holds it: nothing of the line stays.
 pub(crate) struct Status {
-    is_live: bool,
-    /// Elsewhere than on a terminal.
-    is_lined: bool,
+    form: Form,
     is_shown: bool,
+}
+
+/// What is told of the progress.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// One line, in place of the one before.
+    Replaced,
+    /// Elsewhere than on a terminal.
+    Lines,
+    Nothing,
 }
 
 impl Status {
