@@ -391,10 +391,18 @@ async fn cancel_forms(
     explorer.session().set_client_responses(answers.clone().up_to(MOST_QUESTIONS));
 }
 
-/// The same answers of a user who closes each form, unless somebody said what the user does.
+/// The same answers, of a user who closes each form.
 fn canceling(answers: &Answers) -> Answers {
-    let elicitation = answers.elicitation.clone().map(|usual| if usual == Elicitation::Decline { Elicitation::Cancel } else { usual });
-    Answers { elicitation, ..answers.clone() }
+    Answers { elicitation: Some(Elicitation::Cancel), ..answers.clone() }
+}
+
+/// The call once more, with the input that it requires.
+fn retried(call: &ParallelRequest, probe: &'static str, input: Map<String, Value>) -> ParallelRequest {
+    let mut retry = ParallelRequest { probe, ..call.clone() };
+    if let Some(params) = retry.params.as_object_mut() {
+        params.extend(input);
+    }
+    retry
 }
 
 fn has_failed(outcome: &ParallelOutcome) -> bool {
@@ -414,8 +422,7 @@ async fn give_input(explorer: &mut Explorer<'_>, answers: &Answers, call: &Paral
     let mut required = result.clone();
     for _ in 0..INPUT_ROUNDS {
         let Some(input) = explorer.input_for(&required).await else { break };
-        let mut retry = ParallelRequest { probe: CALL_WITH_INPUT, ..call.clone() };
-        retry.params.as_object_mut().into_iter().for_each(|params| params.extend(input.clone()));
+        let retry = retried(call, CALL_WITH_INPUT, input);
         let outcomes = explorer.request_in_parallel(&[retry], PATIENCE, Instant::now() + PATIENCE).await;
         match outcomes.into_iter().next() {
             Some(outcome) if requires_input(&outcome) => required = outcome.response.and_then(Result::ok).unwrap_or_default(),
@@ -425,13 +432,14 @@ async fn give_input(explorer: &mut Explorer<'_>, answers: &Answers, call: &Paral
     let requests = result.get("inputRequests").and_then(Value::as_object);
     let has_form = answers.elicitation == Some(Elicitation::Decline)
         && requests.is_some_and(|requests| requests.values().any(|request| request["method"] == methods::ELICITATION_CREATE));
-    explorer.session().set_client_responses(canceling(answers));
-    let canceled = explorer.input_for(result).await;
-    explorer.session().set_client_responses(answers.clone());
-    if let Some(input) = canceled.filter(|_| has_form && !explorer.is_over()) {
-        let mut retry = ParallelRequest { probe: CALL_WITH_CANCEL, ..call.clone() };
-        retry.params.as_object_mut().into_iter().for_each(|params| params.extend(input.clone()));
-        explorer.request_in_parallel(&[retry], PATIENCE, Instant::now() + PATIENCE).await;
+    if has_form && !explorer.is_over() {
+        explorer.session().set_client_responses(canceling(answers));
+        let canceled = explorer.input_for(result).await;
+        explorer.session().set_client_responses(answers.clone());
+        if let Some(input) = canceled {
+            let retry = retried(call, CALL_WITH_CANCEL, input);
+            explorer.request_in_parallel(&[retry], PATIENCE, Instant::now() + PATIENCE).await;
+        }
     }
     for capabilities in fewer_capabilities(result) {
         let mut lesser = ParallelRequest { probe: "call-with-fewer-capabilities", ..call.clone() };

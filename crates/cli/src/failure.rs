@@ -26,6 +26,10 @@ impl Failure {
         Self::new(Exit::BadInput, Diagnostic::error(code, message))
     }
 
+    pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Self {
+        Self::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))
+    }
+
     pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Self {
         // What wraps the system's words adds the name of a file that only we know.
         let reason = error.get_ref().and_then(|inner| inner.source()).map_or_else(|| error.to_string(), ToString::to_string);

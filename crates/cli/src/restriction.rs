@@ -4,6 +4,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
+use crate::suites::folder_of;
 use mcproof_client::ListedHost;
 use mcproof_record::Diagnostic;
 use mcproof_suite::restriction::{CommandPattern, Folder, Restriction, Variables};
@@ -118,7 +119,7 @@ fn leads_out(path: &Path, to: &Path) -> Failure {
 
 /// The folder itself, or that of a file.
 fn start_of(path: &Path) -> &Path {
-    if path.is_dir() { path } else { path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")) }
+    if path.is_dir() { path } else { folder_of(path) }
 }
 
 fn folder(path: &Path) -> Result<Folder, Failure> {

@@ -46,7 +46,8 @@ fn refuse_only(suites: &[Arc<Suite>]) -> Result<(), Failure> {
     let Some(first) = all.next() else { return Ok(()) };
     let others = match all.count() {
         0 => String::new(),
-        others => format!("; {} have it, too", counted(others, "other suite")),
+        1 => "; another suite has it as well".to_owned(),
+        others => format!("; {others} other suites have it as well"),
     };
     let message = format!("{}, but `CI` is set{others}", first.message);
     let hint = "remove `only`, or run only these tests with --allow-only".to_owned();

@@ -56,7 +56,7 @@ impl ShownContract {
         // A response counts, also where its stream is still open.
         let rest = self.tracker.finish();
         self.updates(&rest);
-        self.gathered.finish_with_changes().map(|(contracts, changed)| (ContractLock::new(None, contracts), changed))
+        self.gathered.finish().map(|(contracts, changed)| (ContractLock::new(None, contracts), changed))
     }
 
     /// Adds it to a trace that is about to end, if there is one.

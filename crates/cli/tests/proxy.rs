@@ -356,7 +356,7 @@ fn the_next_start_keeps_the_trace_of_an_earlier_one() {
     }
     let second = talk(&proxied(&trace, &server), b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
     let said = String::from_utf8_lossy(&second.stderr);
-    assert!(said.contains("a-2.mcptrace\n") && said.contains("a.mcptrace is of an earlier start, and is kept"), "{said}");
+    assert!(said.contains("a-2.mcptrace\n") && said.contains("a.mcptrace exists already, and is kept"), "{said}");
     stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"first\",\"method\":\"ping\"}\n").unwrap();
     drop(stdin);
     child.wait_with_output().unwrap();

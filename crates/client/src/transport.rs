@@ -35,6 +35,7 @@ pub use faults::{
 pub use http::Endpoint;
 pub use http::{Beside, OPEN_CHUNK, RESET_AT_CLOSE};
 pub use http_call::{HttpCall, HttpCallResponse};
+pub(crate) use limits::measured;
 pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};
 pub use mcproof_system::{

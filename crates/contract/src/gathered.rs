@@ -24,7 +24,7 @@ const MOST_VALUES: usize = 250_000;
 pub struct GatheredContracts {
     sessions: BTreeMap<u32, GatheredSession>,
     /// Of sessions that are no longer kept.
-    settled: BTreeMap<String, (Contract, Vec<ListChange>)>,
+    settled: BTreeMap<String, (Contract, Vec<ChangedList>)>,
     has_handshake: bool,
 }
 
@@ -35,15 +35,7 @@ pub struct ChangedList {
     pub client: String,
     /// The key of the list in its result.
     pub list: &'static str,
-    pub change: ListChange,
-}
-
-/// How a list changed in a session. What was read last counts in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListChange {
-    /// Which list, in the order of [`lists`].
-    place: usize,
-    /// The server announced another one after it was read last.
+    /// The server announced another one after it was read last, which counts in any case.
     pub is_outdated: bool,
 }
 
@@ -125,19 +117,11 @@ impl GatheredContracts {
     }
 
     /// The contracts by the kind of client: of several sessions with the same kind, that of the one which shows most lists, and of those the
-    /// last.
+    /// last. With the lists of these contracts that were not the same throughout their session.
     ///
     /// # Errors
     /// There is none.
-    pub fn finish(self) -> Result<BTreeMap<String, Contract>, TraceFailure> {
-        self.finish_with_changes().map(|(contracts, _)| contracts)
-    }
-
-    /// The same, and which lists of these contracts were not the same throughout their session.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn finish_with_changes(self) -> Result<(BTreeMap<String, Contract>, Vec<ChangedList>), TraceFailure> {
+    pub fn finish(self) -> Result<(BTreeMap<String, Contract>, Vec<ChangedList>), TraceFailure> {
         let mut all = self.settled;
         self.sessions.into_values().for_each(|session| session.settle(&mut all));
         if all.is_empty() {
@@ -145,8 +129,7 @@ impl GatheredContracts {
         }
         let (mut contracts, mut changed) = (BTreeMap::new(), Vec::new());
         for (client, (contract, changes)) in all {
-            let named = |change: ListChange| ChangedList { client: client.clone(), list: lists()[change.place].1, change };
-            changed.extend(changes.into_iter().map(named));
+            changed.extend(changes);
             contracts.insert(client, contract);
         }
         Ok((contracts, changed))
@@ -154,17 +137,15 @@ impl GatheredContracts {
 }
 
 impl GatheredSession {
-    fn settle(self, all: &mut BTreeMap<String, (Contract, Vec<ListChange>)>) {
+    fn settle(self, all: &mut BTreeMap<String, (Contract, Vec<ChangedList>)>) {
         for (era, gathered) in [(Era::Legacy, self.legacy), (Era::Modern, self.modern)] {
-            let GatheredEra { handshake: Some((revision, result)), declares, lists } = gathered else { continue };
-            let of_list = |(place, list): (usize, &PagedList)| {
-                let is_shown = list.whole.is_some() && (list.has_changed || list.is_outdated);
-                is_shown.then_some(ListChange { place, is_outdated: list.is_outdated })
-            };
-            let changes: Vec<ListChange> = lists.iter().enumerate().filter_map(of_list).collect();
-            let contract = contract_of(era, revision, &result, lists);
-            let shown = number_of_lists(&contract);
+            let GatheredEra { handshake: Some((revision, result)), declares, lists: listed } = gathered else { continue };
             let key = Visitor { era, profile: if declares { Profile::Own } else { Profile::Minimal } }.key(None);
+            let changed = listed.iter().zip(lists()).filter(|(list, _)| list.whole.is_some() && (list.has_changed || list.is_outdated));
+            let changes: Vec<ChangedList> =
+                changed.map(|(list, (_, name, _))| ChangedList { client: key.clone(), list: name, is_outdated: list.is_outdated }).collect();
+            let contract = contract_of(era, revision, &result, listed);
+            let shown = number_of_lists(&contract);
             if shown > 0 && all.get(&key).is_none_or(|(known, _)| number_of_lists(known) <= shown) {
                 all.insert(key, (contract, changes));
             }
@@ -289,7 +270,7 @@ mod tests {
         let modern = json!({ "_meta": { VERSION: "2026-07-28" } });
         add(&mut gathered, 1, "server/discover", &modern, &json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }));
         add(&mut gathered, 1, "prompts/list", &modern, &json!({ "prompts": [] }));
-        let all = gathered.finish().unwrap();
+        let all = gathered.finish().unwrap().0;
         assert_eq!(all.keys().collect::<Vec<_>>(), ["legacy/own", "modern/minimal"]);
         assert_eq!(names(&all["legacy/own"]), ["a", "b"]);
         assert_eq!((&all["legacy/own"].prompts, &all["modern/minimal"].prompts), (&None, &Some(Vec::new())));
@@ -308,7 +289,7 @@ mod tests {
             }
         }
         assert!(gathered.sessions.len() <= MOST_SESSIONS);
-        assert_eq!(names(&gathered.finish().unwrap()["legacy/minimal"]), ["100"]);
+        assert_eq!(names(&gathered.finish().unwrap().0["legacy/minimal"]), ["100"]);
     }
 
     #[test]
@@ -321,7 +302,7 @@ mod tests {
             add(&mut gathered, 1, "initialize", &json!({}), &shaken);
             add(&mut gathered, 1, "tools/list", &json!({}), &json!({ "tools": [] }));
             responses.iter().for_each(|(method, response)| gathered.add(1, method, request.as_bytes(), response.as_bytes()));
-            let contract = gathered.finish().unwrap().remove("legacy/minimal").unwrap();
+            let contract = gathered.finish().unwrap().0.remove("legacy/minimal").unwrap();
             let lists = [&contract.tools, &contract.prompts, &contract.resources, &contract.resource_templates];
             assert_eq!(lists.map(Option::is_some), listed, "{responses:?}");
             assert_eq!(contract.partial.unwrap().failed, failed, "{responses:?}");
@@ -346,9 +327,9 @@ mod tests {
                     Err(method) => gathered.notified(1, method),
                 }
             }
-            let (contracts, changed) = gathered.finish_with_changes().unwrap();
+            let (contracts, changed) = gathered.finish().unwrap();
             assert_eq!(names(&contracts["legacy/minimal"]), expected, "{said:?}");
-            let told = changed.iter().map(|changed| (changed.client.as_str(), changed.list, changed.change.is_outdated));
+            let told = changed.iter().map(|changed| (changed.client.as_str(), changed.list, changed.is_outdated));
             let expected = change.map(|is_outdated| ("legacy/minimal", "tools", is_outdated));
             assert_eq!(told.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>(), "{said:?}");
         };

@@ -18,7 +18,7 @@ mod trace;
 pub(crate) use capture::of_parts;
 pub use capture::{CaptureFailure, Captured, ToolsSeen, capture, changes_told, complete, of_session, versions};
 pub use diff::{Extent, Side, diff};
-pub use gathered::{ChangedList, GatheredContracts, ListChange};
+pub use gathered::{ChangedList, GatheredContracts};
 pub use hash::{full_hash, tools_hash};
 pub use kept::kept;
 pub use lock::{LockError, parse, rehashed, write};

@@ -11,7 +11,7 @@ use mcproof_analysis::{HttpExchange, named};
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
-use mcproof_record::{FrameId, Gap, GapKind, Judged, RuleResult};
+use mcproof_record::{FrameId, Gap, GapKind, Judged, RuleResult, counted};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -67,6 +67,7 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
     let mut served = BTreeSet::<Kind>::new();
     for (index, conversation) in conversations.iter().enumerate() {
         let (pairing, end) = (Pairing::of(conversation), first_abuse(conversation));
+        let kinds: Vec<Kind> = pairing.requests.iter().map(kind).collect();
         // What a proxy says until the server behind it is there, which is asked until then.
         let (mut is_up, is_of_start) = (false, |fate: &Fate| matches!(fate, Fate::Failed(502..=504)));
         let harmless: BTreeSet<&str> = conversation.tools().iter().filter_map(|(tool, _)| read_only(tool)).collect();
@@ -86,14 +87,14 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
             match (answer, fate.filter(|_| is_ordinary(request))) {
                 (_, Some(fate)) => {
                     let sent = conversation.elapsed(FrameId(0), request.frame).unwrap_or_default();
-                    let is_overtaken = fate.waited() >= LEAST_WAIT && is_overtaken(conversation, &pairing, request, fate.waited());
+                    let is_overtaken = fate.waited() >= LEAST_WAIT && is_overtaken(conversation, &pairing, &kinds, position, fate.waited());
                     let lost_request =
                         Lost { conversation: index, subject: subject(request), sent, fate, exact: exact(request), is_overtaken };
-                    lost.push((kind(request), lost_request));
+                    lost.push((kinds[position].clone(), lost_request));
                 }
                 (Some(answer), None) => {
                     let took = conversation.elapsed(request.frame, answer.frame).unwrap_or_default();
-                    let known = slowest.entry(kind(request)).or_default();
+                    let known = slowest.entry(kinds[position].clone()).or_default();
                     *known = (*known).max(took);
                     if answer.value.get("result").is_some() {
                         served.insert(exact(request));
@@ -129,9 +130,10 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
         });
     }
     let how = how.into_iter().collect::<Vec<_>>().join(", or ");
+    let them = if lost.len() == 1 { "it" } else { "them" };
     let message = format!(
-        "{} requests ({}) {how}, although others like them got a response within {}",
-        lost.len(),
+        "{} ({}) {how}, although others like {them} got a response within {}",
+        counted(lost.len(), "request"),
         named(&subjects),
         readable(*took)
     );
@@ -142,13 +144,13 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
 
 /// Whether requests like one that was waited for so long got their responses before it was sent, and others that were sent later while it was
 /// waited for: what is slow at first, or for a moment, does not explain it.
-fn is_overtaken(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, lost: &Request<'_>, waited: Duration) -> bool {
-    let of = kind(lost);
-    let answered = pairing.requests.iter().enumerate().filter(|(_, other)| kind(other) == of);
+fn is_overtaken(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, kinds: &[Kind], lost: usize, waited: Duration) -> bool {
+    let sent = pairing.requests[lost].frame;
+    let answered = pairing.requests.iter().enumerate().filter(|(position, _)| kinds[*position] == kinds[lost]);
     let answered = answered.filter_map(|(position, other)| Some((other.frame, pairing.answer_to(position)?.frame)));
-    let in_time = |answer: FrameId| conversation.elapsed(lost.frame, answer).is_some_and(|elapsed| elapsed * 2 <= waited);
-    let (earlier, later): (Vec<_>, Vec<_>) = answered.partition(|(request, _)| *request < lost.frame);
-    earlier.iter().any(|(_, answer)| *answer < lost.frame) && later.iter().any(|(_, answer)| in_time(*answer))
+    let in_time = |answer: FrameId| conversation.elapsed(sent, answer).is_some_and(|elapsed| elapsed * 2 <= waited);
+    let (earlier, later): (Vec<_>, Vec<_>) = answered.partition(|(request, _)| *request < sent);
+    earlier.iter().any(|(_, answer)| *answer < sent) && later.iter().any(|(_, answer)| in_time(*answer))
 }
 
 /// How many of the losses were not under way at the same time as the one before. Those of a conversation are in the order of their requests.

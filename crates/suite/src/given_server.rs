@@ -1,7 +1,7 @@
 //! A server of the command line in place of the suite's own: what it keeps of that.
 
 use super::document::{Kind, Node};
-use super::format::Fault;
+use super::format::{Fault, Shape};
 use super::plan::{Launch, Server};
 use super::reader::Reader;
 use super::server::{PORT, read_texts};
@@ -71,11 +71,8 @@ fn variables(reader: &mut Reader<'_>, own: &Node, launch: &Launch) -> Result<Vec
         // What is set anew need not be known.
         entries.retain(|entry| !launch.env.iter().any(|(name, _)| *name == entry.key.text));
     }
-    let kept = read_texts(reader, &node).inspect_err(|fault| {
-        if *fault == Fault::Shape {
-            reader.wrong_type("a map of names to strings", &node);
-        }
-    })?;
+    let read = read_texts(reader, &node);
+    let kept = reported(reader, &node, Shape::Texts, read)?;
     for (name, _) in &kept {
         reader.permit(node.span, |restriction| restriction.variable(name))?;
     }
@@ -86,12 +83,17 @@ fn folder(reader: &mut Reader<'_>, own: &Node, launch: &Launch) -> Result<Option
     let Some(node) = own.get("cwd").filter(|_| reader.environment.kept == Kept::VariablesAndFolder && launch.cwd.is_none()) else {
         return Ok(None);
     };
-    let cwd = reader.template_text(node).inspect_err(|fault| {
-        if *fault == Fault::Shape {
-            reader.wrong_type("a string", node);
-        }
-    })?;
+    let read = reader.template_text(node);
+    let cwd = reported(reader, node, Shape::Text, read)?;
     let folder = reader.folder;
     reader.permit(node.span, |restriction| restriction.template_path(folder, &cwd))?;
     Ok(Some(cwd))
+}
+
+/// Reports a value of another shape.
+fn reported<T>(reader: &mut Reader<'_>, node: &Node, shape: Shape, read: Result<T, Fault>) -> Result<T, Fault> {
+    if matches!(read, Err(Fault::Shape)) {
+        reader.wrong_type(&shape.expected(), node);
+    }
+    read
 }

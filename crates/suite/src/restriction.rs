@@ -7,6 +7,7 @@
 mod tests;
 
 use super::plan::{Inherited, Launch};
+use super::server::PORT;
 use super::template::{is_template, template_ranges};
 use globset::{GlobBuilder, GlobMatcher};
 use mcproof_client::ListedHost;
@@ -244,19 +245,20 @@ impl Restriction {
     }
 }
 
-const PORT: &str = "${port}";
-
 fn parse(written: &str) -> Option<Url> {
-    Url::parse(&written.replace(PORT, "1").replace("${tmp}", "tmp")).ok()
+    with_port(written, "1")
+}
+
+fn with_port(written: &str, port: &str) -> Option<Url> {
+    Url::parse(&written.replace(PORT, port).replace("${tmp}", "tmp")).ok()
 }
 
 /// Whether `${port}` is the port of a URL, and stands for nothing else before its path.
 pub(crate) fn fills_in_port(written: &str) -> bool {
     let authority = &written[authority(written)];
     let is_port = |number: &str| {
-        let url = Url::parse(&written.replace(PORT, number).replace("${tmp}", "tmp")).ok();
         // With other templates in it, it cannot be read yet.
-        url.is_none_or(|url| url.port().is_some_and(|port| port.to_string() == number))
+        with_port(written, number).is_none_or(|url| url.port().is_some_and(|port| port.to_string() == number))
     };
     authority.strip_suffix(PORT).is_some_and(|host| host.ends_with(':') && !host.contains(PORT)) && is_port("1") && is_port("2")
 }

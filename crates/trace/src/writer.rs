@@ -172,11 +172,6 @@ impl TraceWriter {
         }
     }
 
-    /// Number of the frames written so far.
-    pub fn frames(&self) -> u64 {
-        self.writing().frames
-    }
-
     /// Writes the totals and the directory of the zip.
     ///
     /// # Errors

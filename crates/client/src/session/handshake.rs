@@ -3,7 +3,7 @@
 use super::dispatcher::Dispatcher;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{CallFailure, ClientProfile, ConnectFailure, EraEvidence, Handshake, Reply, SESSION_HEADER, VERSION_HEADER};
-use crate::transport::{Resume, Unanswered};
+use crate::transport::{Resume, Unanswered, measured};
 use mcproof_protocol::{Era, Revision, Transport, methods};
 use mcproof_record::Json;
 use serde_json::{Value, json};
@@ -126,28 +126,11 @@ const MOST_VALUES: usize = 10_000;
 /// # Errors
 /// It is larger than that, in words for [`ConnectFailure::BadResult`].
 pub(super) fn bounded(result: &Value) -> Result<(), String> {
-    let (mut bytes, mut values) = (0, 0);
-    measure(result, &mut bytes, &mut values);
+    let (bytes, values) = measured(result);
     match (bytes > MOST_BYTES, values > MOST_VALUES) {
         (true, _) => Err(format!("is larger than {MOST_BYTES} bytes")),
         (false, true) => Err(format!("has more than {MOST_VALUES} JSON values")),
         (false, false) => Ok(()),
-    }
-}
-
-/// No deeper than a message may be nested.
-fn measure(value: &Value, bytes: &mut usize, values: &mut usize) {
-    *values += 1;
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => *bytes += 1,
-        Value::String(text) => *bytes += text.len(),
-        Value::Array(items) => items.iter().for_each(|item| measure(item, bytes, values)),
-        Value::Object(members) => {
-            for (name, member) in members {
-                *bytes += name.len();
-                measure(member, bytes, values);
-            }
-        }
     }
 }
 

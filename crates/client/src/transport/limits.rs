@@ -98,7 +98,9 @@ impl ListRoom {
     /// # Errors
     /// The limit that was hit, and how many bytes of text or values all pages may have.
     pub(crate) fn take(&mut self, item: &Value) -> Result<(), (Bound, usize)> {
-        self.count(item);
+        let (bytes, values) = measured(item);
+        self.bytes.take(bytes);
+        self.values.take(values);
         self.overfull()
     }
 
@@ -115,21 +117,16 @@ impl ListRoom {
         let values = self.values.overfull().map(|most| (Bound::Values, most));
         values.or_else(|| self.bytes.overfull().map(|most| (self.bound, most))).map_or(Ok(()), Err)
     }
+}
 
-    /// No deeper than a message may be nested.
-    fn count(&mut self, value: &Value) {
-        self.values.take(1);
-        match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => self.bytes.take(1),
-            Value::String(text) => self.bytes.take(text.len()),
-            Value::Array(items) => items.iter().for_each(|item| self.count(item)),
-            Value::Object(object) => {
-                for (key, value) in object {
-                    self.bytes.take(key.len());
-                    self.count(value);
-                }
-            }
-        }
+/// Bytes of the texts in a value, each other scalar counted as one, and how many values it has. No deeper than a message may be nested.
+pub(crate) fn measured(value: &Value) -> (usize, usize) {
+    let add = |(bytes, values): (usize, usize), (more, inner): (usize, usize)| (bytes + more, values + inner);
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => (1, 1),
+        Value::String(text) => (text.len(), 1),
+        Value::Array(items) => items.iter().map(measured).fold((0, 1), add),
+        Value::Object(members) => members.iter().map(|(name, member)| add((name.len(), 0), measured(member))).fold((0, 1), add),
     }
 }
 

@@ -43,8 +43,8 @@ pub struct RecordedRequest {
     /// What the server said afterwards, before the client sent anything else.
     pub after: Vec<TimedStep>,
     /// When it was sent and when it ended, counted over the session, if it did.
-    pub sent: usize,
-    pub ended: Option<usize>,
+    sent: usize,
+    ended: Option<usize>,
     /// Places of later requests of the session that were answered before it.
     pub overtaken_by: Vec<usize>,
 }

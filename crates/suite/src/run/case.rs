@@ -223,10 +223,7 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
         open.values_mut().for_each(|open| open.judged = open.tap.mark());
         outcome.diagnostics.extend(allowed);
         judge_wire(work.case(), &open, &mut outcome);
-        let known = outcome.diagnostics.len();
         traffic::judge(work, &world.options, SessionsOfCase { open: &open, past: &past, renewed: &renewed }, &mut outcome);
-        let rules: Vec<Diagnostic> = outcome.diagnostics.drain(known..).collect();
-        outcome.diagnostics.extend(rules.into_iter().map(|diagnostic| unless_allowed(work.case(), diagnostic)));
     }
     if outcome.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         outcome.verdict = Verdict::Fail;

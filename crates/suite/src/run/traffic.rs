@@ -2,6 +2,7 @@
 //! specification proves anything about its server.
 
 use super::RunOptions;
+use super::case::unless_allowed;
 use super::expand::Work;
 use super::sessions::{EndedSession, Open, Renewed, SessionRecord};
 use crate::plan::{Action, Case, Isolation, Step};
@@ -81,7 +82,7 @@ pub(super) fn judge(work: &Work, options: &RunOptions, sessions: SessionsOfCase<
     for traffic in ended.chain(renewed).chain(open) {
         found.extend(broken(work, judge, &traffic, &outcome.steps, &mut codes));
     }
-    outcome.diagnostics.extend(found);
+    outcome.diagnostics.extend(found.into_iter().map(|diagnostic| unless_allowed(case, diagnostic)));
 }
 
 /// What a server did wrong after its last case was judged, until its session had ended.

@@ -184,20 +184,17 @@ impl Installation {
     /// `folder` is what stands before the names of files below the one that the job runs in.
     pub(super) fn github(&self, folder: &str) -> String {
         // The lock file is searched in the root of the repository.
-        let below =
-            if folder.is_empty() { String::new() } else { format!(", cache-dependency-path: {}", quoted(&format!("{folder}*.json"))) };
-        let with = self.cache.map(|cache| format!(", cache: {cache}{below}")).unwrap_or_default();
+        let below = |name: &str| match folder {
+            "" => String::new(),
+            folder => format!(", cache-dependency-path: {}", quoted(&format!("{folder}{name}"))),
+        };
+        let with = self.cache.map(|cache| format!(", cache: {cache}{}", below("*.json"))).unwrap_or_default();
         let mut text = match self.language {
             Some(Language::Node) => format!("      - uses: actions/setup-node@v4\n        with: {{ node-version: \"lts/*\"{with} }}\n"),
             Some(Language::Python) => format!("      - uses: actions/setup-python@v5\n        with: {{ python-version: \"3.x\"{with} }}\n"),
             // Without the file there is nothing to install either.
             Some(Language::Go) if !self.commands.is_empty() => {
-                let sums = if folder.is_empty() {
-                    String::new()
-                } else {
-                    format!(", cache-dependency-path: {}", quoted(&format!("{folder}go.sum")))
-                };
-                let file = quoted(&format!("{folder}go.mod"));
+                let (file, sums) = (quoted(&format!("{folder}go.mod")), below("go.sum"));
                 format!("      - uses: actions/setup-go@v5\n        with: {{ go-version-file: {file}{sums} }}\n")
             }
             Some(Language::Go | Language::Rust) | None => String::new(),

@@ -33,7 +33,7 @@ pub(super) fn read(paths: &[PathBuf], ignored: &[String], repetition: Repetition
     let [path] = files.as_slice() else {
         let (mut sessions, mut room) = (Vec::new(), TraceRoom::default());
         for file in &files {
-            sessions.extend(recording(file, &mut room)?.sessions);
+            sessions.extend(recording(file, Some(&mut room))?.sessions);
         }
         return recorded(&files, Recording { sessions }, ignored, repetition);
     };
@@ -41,7 +41,7 @@ pub(super) fn read(paths: &[PathBuf], ignored: &[String], repetition: Repetition
     if !is_written {
         return read_base(path, ignored, repetition);
     }
-    let cannot = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
+    let cannot = |error: std::io::Error| Failure::cannot_read(path, &error);
     let text = mcproof_suite::bounds::read_text(path).map_err(cannot)?;
     let environment = Environment { variables: settings::variables(), ..Environment::default() };
     if is_suite(&text) {
@@ -60,7 +60,7 @@ pub(super) fn read(paths: &[PathBuf], ignored: &[String], repetition: Repetition
 
 /// The traces in a directory, in the order of their names.
 fn traces_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let cannot = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", folder.display()));
+    let cannot = |error: std::io::Error| Failure::cannot_read(folder, &error);
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
@@ -95,7 +95,7 @@ fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<
         let first = escape(&path.display().to_string()).into_owned();
         output::talk(&format!("note: {} is of a later start; to have all: mcproof mock {first} {}\n", later.join(", "), later.join(" ")));
     }
-    recorded(&[path.to_owned()], recording(path, &mut TraceRoom::default())?, ignored, repetition)
+    recorded(&[path.to_owned()], recording(path, None)?, ignored, repetition)
 }
 
 fn recorded(files: &[PathBuf], recording: Recording, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
@@ -118,7 +118,7 @@ fn recorded(files: &[PathBuf], recording: Recording, ignored: &[String], repetit
 fn lock_text(path: &Path) -> Result<Option<String>, Failure> {
     /// Bytes in which a lock names its contracts, or is none.
     const LARGEST: u64 = 64 << 20;
-    let cannot = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
+    let cannot = |error: std::io::Error| Failure::cannot_read(path, &error);
     let about = fs::metadata(path).map_err(cannot)?;
     if !about.is_file() || about.len() > LARGEST {
         return Ok(None);
@@ -129,19 +129,21 @@ fn lock_text(path: &Path) -> Result<Option<String>, Failure> {
     Ok(if is_lock { String::from_utf8(bytes).ok() } else { None })
 }
 
-/// The sessions of a trace, which takes its part of the room. Its requests have the numbers that `mcproof trace show` gives them.
-fn recording(path: &Path, room: &mut TraceRoom) -> Result<Recording, Failure> {
+/// The sessions of a trace, which takes its part of the room that several share. Its requests have the numbers that `mcproof trace show` gives them.
+fn recording(path: &Path, mut room: Option<&mut TraceRoom>) -> Result<Recording, Failure> {
     let cannot = |error: TraceError| match error {
         TraceError::TooLarge { .. } => trace::unreadable(path, &error),
         _ => Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))
             .hint("a mock takes a trace (`--trace FILE` of other commands) or a lock (`mcproof lock`)"),
     };
     let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
-    let given = *room;
+    let given = room.as_deref().copied().unwrap_or_default();
     for line in Trace::open(path).map_err(cannot)?.within(given) {
         if let TraceLine::Frame(frame) = line.map_err(cannot)? {
-            let bytes = serde_json::to_vec(&frame).map_or(0, |text| text.len() as u64);
-            *room = TraceRoom { lines: room.lines.saturating_sub(1), bytes: room.bytes.saturating_sub(bytes) };
+            if let Some(room) = &mut room {
+                let bytes = serde_json::to_vec(&frame).map_or(0, |text| text.len() as u64);
+                **room = TraceRoom { lines: room.lines.saturating_sub(1), bytes: room.bytes.saturating_sub(bytes) };
+            }
             sessions.entry(frame.session).or_default().frames.push(frame.into_frame());
         }
     }

@@ -108,7 +108,7 @@ impl Recording {
             }
             output::talk(&format!("mcproof proxy: writing the trace to {}\n", path.display()));
             if let Some(kept) = kept {
-                output::talk(&format!("mcproof proxy: {} is of an earlier start, and is kept\n", kept.display()));
+                output::talk(&format!("mcproof proxy: {} exists already, and is kept\n", kept.display()));
             }
         }
         let what = SessionInfo { server, transport: recorded.transport.clone(), ..recorded.started.clone() };

@@ -29,12 +29,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if name.is_some() && others.len() > 1 {
         return Err(Failure::bad_input("bad-arguments", "`--name` is for one file, and there are several"));
     }
-    let cannot =
-        |path: &Path, error: &std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
     let mut files = Vec::new();
     for other in others {
         let named = name.clone().unwrap_or_else(|| other.file_name().unwrap_or_default().to_string_lossy().into_owned());
-        files.push((named, read_input(other).map_err(|error| cannot(other, &error))?));
+        files.push((named, read_input(other).map_err(|error| Failure::cannot_read(other, &error))?));
     }
     // What is no trace, or an unfinished one, is told as by the other commands.
     let mut trace = Trace::open(file).map_err(|error| unreadable(file, &error))?;

@@ -46,10 +46,10 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
             output::talk(&format!("{key}: not in the lock, because no client listed them: {}\n", missing.join(", ")));
         }
     }
-    for ChangedList { client, list, change } in &changed {
+    for ChangedList { client, list, is_outdated } in &changed {
         let what = if *list == "resourceTemplates" { "resource templates" } else { *list };
-        output::talk(&match change.is_outdated {
-            true => format!("{client}: the server announced other {what} after they were listed last, which is what the lock has\n"),
+        output::talk(&match is_outdated {
+            true => format!("{client}: the server announced that its {what} changed, and nobody listed them again; the lock has the last list\n"),
             false => format!("{client}: the {what} changed during the session; the lock has what was listed last\n"),
         });
     }

@@ -92,7 +92,7 @@ impl Copy {
                 let clean = redactor.bytes(file.bytes.as_bytes());
                 match std::str::from_utf8(&clean).ok().and_then(mcproof_contract::rehashed) {
                     Some(lock) => self.writer.attach(CONTRACT, lock.as_bytes()),
-                    None => output::talk(&format!("{CONTRACT} was left out: without the secrets it is not a lock\n")),
+                    None => output::talk(&format!("{CONTRACT} was left out: after redaction it is not a valid lock\n")),
                 }
             }
             TraceLine::Attachment(file) => self.writer.attach(&text(file.name), &redactor.bytes(file.bytes.as_bytes())),

@@ -44,7 +44,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
         Some(path) => whole_file::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?,
         None => output::plain(text)?,
     }
-    if let [first, ..] = later_recordings(file).as_slice() {
+    if let Some(first) = later_recordings(file).first() {
         let first = escape_line(&first.display().to_string(), LONGEST_LISTED);
         output::talk(&format!("note: {first} is of a later start of the proxy, and is not in the suite\n"));
     }

@@ -209,7 +209,8 @@ fn appended(file: &str, text: &str, test: &str) -> Result<String, Box<Diagnostic
     // Lines end as those that are there.
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let (mut made, indent, rest) = match lines.iter().position(|line| line.starts_with("tests:")) {
+    let head = lines.iter().position(|line| line.starts_with("tests:"));
+    let (mut made, indent, rest) = match head {
         None if is_empty => (text.to_owned(), "  ", String::new()),
         Some(head) if is_empty => {
             let comment = lines[head].find(" #").map_or("", |at| lines[head][at..].trim_end());
@@ -230,7 +231,7 @@ fn appended(file: &str, text: &str, test: &str) -> Result<String, Box<Diagnostic
     if !made.is_empty() && !made.ends_with('\n') {
         made.push_str(end);
     }
-    if is_empty && !lines.iter().any(|line| line.starts_with("tests:")) {
+    if head.is_none() {
         made += &format!("tests:{end}");
     }
     for line in test.lines() {

@@ -64,7 +64,7 @@ pub(super) async fn notifications(
     }
 }
 
-fn compare(matcher: &Matcher, came: &[Value], scope: &Map<String, Value>) -> Vec<Difference> {
+pub(super) fn compare(matcher: &Matcher, came: &[Value], scope: &Map<String, Value>) -> Vec<Difference> {
     match matcher.is_sequence() {
         true => matcher.compare_in_order(came, scope),
         false => matcher.compare(&Payload::of(Value::Array(came.to_vec())), scope),

@@ -162,7 +162,7 @@ pub fn rehearse(suite: &Suite) -> Rehearsal {
         }
     }
     if let Some(first) = suite.cases.first().filter(|first| are_common && server_requests::are_any(&first.answers)) {
-        let why = "those of all tests do not say during which step the server asks: write them beside it".to_owned();
+        let why = "those of all tests do not say during which step the server sends its request: write them in that step".to_owned();
         making.unmade.push(UnmadeStep { place: first.place.clone(), title: "answers".to_owned(), why });
     }
     making.steps(&suite.shared.teardown, &mut shared, &mut of_all.exchanges);
@@ -303,10 +303,10 @@ impl<'a> Making<'a> {
 
     /// From here on the server speaks one era only, as `what` needs it.
     fn need(&mut self, era: Era, what: &str) -> Result<(), String> {
-        let known = self.named.or(self.only.as_ref().map(|(era, _)| *era));
+        let known = self.settled_era();
         if known.is_some_and(|known| known != era) {
             let because = self.only.as_ref().map_or("the server of the suite", |(_, because)| because.as_str());
-            return Err(format!("{what} needs the {era} era, and {because} the other one"));
+            return Err(format!("{what} needs the {era} era, but {because} needs the other one"));
         }
         if self.only.is_none() {
             self.only = Some((era, what.to_owned()));
@@ -357,30 +357,32 @@ impl<'a> Making<'a> {
             return Err("a mock does not end by itself".to_owned());
         }
         let asked = request(step, Era::Legacy, scope).map_err(|problem| problem.message)?.ok_or("it sends no request")?;
-        let events = self.events(step, &asked, scope, notified)?;
-        let (place, title) = (step.place.clone(), step.action.title());
+        let mut events = self.events(step, &asked, scope, notified)?;
+        let exchange = |method, params, events, response| MadeExchange {
+            method,
+            params,
+            events,
+            response,
+            begins_anew: false,
+            place: step.place.clone(),
+            title: step.action.title(),
+        };
         let silent = match (&step.action, step.expect.failure.as_ref().map(|failure| &failure.value)) {
             (Action::Cancel { .. }, _) => true,
             // What is injected keeps the response from coming.
             (_, Some(ExpectedFailure::NoAnswer(_))) if self.has_faults => {
                 let response = Some(Ok(result_of(&asked, None)));
-                return Ok(Some((
-                    vec![MadeExchange { method: asked.method, params: asked.params, events, response, begins_anew: false, place, title }],
-                    Map::new(),
-                )));
+                return Ok(Some((vec![exchange(asked.method, asked.params, events, response)], Map::new())));
             }
             (_, Some(ExpectedFailure::NoAnswer(causes))) if causes.contains(&RetryCause::Timeout) => true,
             (_, Some(ExpectedFailure::NoAnswer(_))) => {
-                return Err("a mock breaks no connection by itself: inject it with `faults`".to_owned());
+                return Err("a mock breaks no connection by itself: add the failure with `faults`".to_owned());
             }
             _ => false,
         };
         if silent {
             self.learn_name(&asked);
-            return Ok(Some((
-                vec![MadeExchange { method: asked.method, params: asked.params, events, response: None, begins_anew: false, place, title }],
-                Map::new(),
-            )));
+            return Ok(Some((vec![exchange(asked.method, asked.params, events, None)], Map::new())));
         }
         let mut why = "no value was found that fits what it expects".to_owned();
         for result in self.guesses(step, &asked, scope) {
@@ -397,25 +399,21 @@ impl<'a> Making<'a> {
                 None => {
                     self.learn(&asked, &response);
                     let made = self.with_task(step, asked, response)?;
-                    let whole = |(method, params, response)| MadeExchange {
-                        method,
-                        params,
-                        events: Vec::new(),
-                        response: Some(response),
-                        begins_anew: false,
-                        place: place.clone(),
-                        title: title.clone(),
-                    };
-                    let mut exchanges: Vec<MadeExchange> = made.into_iter().map(whole).collect();
-                    if let Some(first) = exchanges.first_mut() {
-                        first.events = events;
-                    }
-                    return Ok(Some((exchanges, saved)));
+                    // All that is said comes before the first response.
+                    let all = made
+                        .into_iter()
+                        .map(|(method, params, response)| exchange(method, params, std::mem::take(&mut events), Some(response)));
+                    return Ok(Some((all.collect(), saved)));
                 }
                 Some(problem) => why = problem.message,
             }
         }
         Err(why)
+    }
+
+    /// The era that is spoken, once one is settled.
+    fn settled_era(&self) -> Option<Era> {
+        self.named.or(self.only.as_ref().map(|(era, _)| *era))
     }
 
     /// What the server says before it responds: requests for the answers of the step first, then the notifications that it expects.
@@ -494,7 +492,7 @@ impl<'a> Making<'a> {
         if step.task.is_none() {
             return Ok(vec![(asked.method, asked.params, response)]);
         }
-        let era = self.named.or(self.only.as_ref().map(|(era, _)| *era)).unwrap_or(Era::Legacy);
+        let era = self.settled_era().unwrap_or(Era::Legacy);
         self.need(era, "a call as a task")?;
         self.declare(task::capability(era));
         if era == Era::Legacy {
@@ -592,7 +590,7 @@ impl<'a> Making<'a> {
         }
         self.is_looked_at |= self.about.is_described();
         self.looks.push((step, view, scope.clone()));
-        let era = self.named.or(self.only.as_ref().map(|(era, _)| *era)).unwrap_or(Era::Legacy);
+        let era = self.settled_era().unwrap_or(Era::Legacy);
         let (saved, unsaved) = save(step, &self.seen(step, view, era, scope));
         match unsaved.into_iter().next() {
             Some(problem) => Err(problem.message),
@@ -611,7 +609,7 @@ impl<'a> Making<'a> {
     /// Judges the steps that look at the server itself, now that all is known of it.
     fn look_at_itself(&mut self) {
         for (step, view, scope) in std::mem::take(&mut self.looks) {
-            let known = self.named.or(self.only.as_ref().map(|(era, _)| *era));
+            let known = self.settled_era();
             let eras = known.map_or_else(|| vec![Era::Modern, Era::Legacy], |era| vec![era]);
             let problem = |era: Era| judge(step, &self.seen(step, view, era, &scope), &scope).into_iter().next();
             let problems: Vec<_> = eras.iter().map(|era| (*era, problem(*era))).collect();

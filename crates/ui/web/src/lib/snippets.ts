@@ -99,6 +99,9 @@ function within(payload: Json, bounds: typeof BOUNDS, depth = 0): Json {
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\/#&~-]/g, "\\$&");
 
+/** Whether a suite would take the text for a pattern. */
+const isPattern = (text: string) => /^\/.*\/[a-z]*$/s.test(text);
+
 /** What in the text of an error is another one next time: identifiers, times, numbers that grow. */
 const FLEETING = /[0-9a-f]{8}-[0-9a-f]{4}-|\d{4}-\d\d-\d\d|\d\d:\d\d|(?=[a-f]*\d)[0-9a-f]{12,}|0x[0-9a-f]+|\d{6,}|\b(?:localhost|127\.0\.0\.1):\d+|\d+(?:\.\d+)?\s?(?:ms|µs|seconds?|s)\b|\[redacted\]/i;
 /** Characters of the text of an error that are expected, and the fewest that say something. */
@@ -111,7 +114,7 @@ export function failedWith(text: string | undefined, target: string, code?: numb
   const line = text?.split("\n").map((line) => line.trim()).find((line) => line !== "") ?? "";
   const until = FLEETING.exec(line)?.index ?? line.length;
   const steady = [...line.slice(0, until)].slice(0, LONGEST_ERROR).join("").trim();
-  const isSaid = (part: string) => part.length >= Math.min(SHORTEST_ERROR, line.length) && part !== "" && !/^\/.*\/[a-z]*$/s.test(part);
+  const isSaid = (part: string) => part.length >= Math.min(SHORTEST_ERROR, line.length) && part !== "" && !isPattern(part);
   // Servers say which tool they do not have.
   const part = isSaid(steady) ? steady : isSaid(target) && line.includes(target) ? target : undefined;
   return part === undefined ? coded : { ...coded, text: part, ...(part === text ? {} : { partly: true }) };
@@ -120,7 +123,7 @@ export function failedWith(text: string | undefined, target: string, code?: numb
 /** The error of a refused request, as matchers take it; undefined if nothing is known of it. */
 function rpcError({ code, text, partly }: Failed): JsonObject | undefined {
   if (code === undefined && text === undefined) return undefined;
-  return { ...(code === undefined ? {} : { code }), ...(text === undefined ? {} : { message: partly || /^\/.*\/[a-z]*$/s.test(text) ? { $regex: escaped(text) } : text }) };
+  return { ...(code === undefined ? {} : { code }), ...(text === undefined ? {} : { message: partly || isPattern(text) ? { $regex: escaped(text) } : text }) };
 }
 
 /** Characters of an image or a file that a test compares; of more, it compares how many they are. */
@@ -196,7 +199,7 @@ export function suiteStep(step: Step, indent = "      "): string {
   else if (step.payload !== undefined && method === "tools/call") {
     if (isRedacted(step.payload)) lines.push("# What was redacted may be any text.");
     const wanted = expectation(step.payload);
-    lines.push(`expect: ${typeof wanted === "string" ? flow(/^\/.*\/[a-z]*$/s.test(wanted) ? { $exact: wanted } : { $text: wanted }) : flow(wanted)}`);
+    lines.push(`expect: ${typeof wanted === "string" ? flow(isPattern(wanted) ? { $exact: wanted } : { $text: wanted }) : flow(wanted)}`);
   } else if (step.result !== undefined) {
     if (isRedacted(step.result) || write(step.result).includes("(?s:.*)")) lines.push("# What was redacted may be any text.");
     lines.push(`result: ${flow(step.result)}`);

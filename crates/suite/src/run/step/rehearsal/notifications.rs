@@ -1,7 +1,8 @@
 //! The notifications that a step expects, as a server would send them. Knows their parameters, not when they may be sent.
 
 use super::overlaid;
-use crate::judge::{Matcher, Payload};
+use crate::judge::Matcher;
+use crate::run::step::awaited::compare;
 use mcproof_protocol::methods::notifications;
 use serde_json::{Map, Value, json};
 
@@ -15,11 +16,7 @@ pub(super) struct Occasion<'a> {
 
 /// Whether a list of notifications is another one than the step expects.
 pub(super) fn differ(matcher: &Matcher, came: &[Value], scope: &Map<String, Value>) -> bool {
-    let differences = match matcher.is_sequence() {
-        true => matcher.compare_in_order(came, scope),
-        false => matcher.compare(&Payload::of(Value::Array(came.to_vec())), scope),
-    };
-    !differences.is_empty()
+    !compare(matcher, came, scope).is_empty()
 }
 
 /// As few notifications as the step accepts, each `{method, params}`.
