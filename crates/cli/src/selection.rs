@@ -6,7 +6,7 @@ use crate::last_run::Memory;
 use crate::numbers::whole;
 use crate::settings;
 use crate::suites::{Loaded, SuiteArgs};
-use mcproof_record::{Diagnostic, Severity, counted};
+use mcproof_record::{Diagnostic, Severity};
 use mcproof_suite::ONLY;
 use mcproof_suite::plan::Suite;
 use mcproof_suite::run::{self, Filter, Order, Plan, Selection, Shard};

@@ -142,8 +142,9 @@ impl GatheredSession {
             let GatheredEra { handshake: Some((revision, result)), declares, lists: listed } = gathered else { continue };
             let key = Visitor { era, profile: if declares { Profile::Own } else { Profile::Minimal } }.key(None);
             let changed = listed.iter().zip(lists()).filter(|(list, _)| list.whole.is_some() && (list.has_changed || list.is_outdated));
-            let changes: Vec<ChangedList> =
-                changed.map(|(list, (_, name, _))| ChangedList { client: key.clone(), list: name, is_outdated: list.is_outdated }).collect();
+            let changes: Vec<ChangedList> = changed
+                .map(|(list, (_, name, _))| ChangedList { client: key.clone(), list: name, is_outdated: list.is_outdated })
+                .collect();
             let contract = contract_of(era, revision, &result, listed);
             let shown = number_of_lists(&contract);
             if shown > 0 && all.get(&key).is_none_or(|(known, _)| number_of_lists(known) <= shown) {

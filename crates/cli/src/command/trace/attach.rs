@@ -7,7 +7,7 @@ use crate::output;
 use mcproof_suite::bounds::read_input;
 use mcproof_trace::{Ending, Trace, TraceError, attach_to};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

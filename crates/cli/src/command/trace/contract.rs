@@ -49,7 +49,9 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     for ChangedList { client, list, is_outdated } in &changed {
         let what = if *list == "resourceTemplates" { "resource templates" } else { *list };
         output::talk(&match is_outdated {
-            true => format!("{client}: the server announced that its {what} changed, and nobody listed them again; the lock has the last list\n"),
+            true => format!(
+                "{client}: the server announced that its {what} changed, and nobody listed them again; the lock has the last list\n"
+            ),
             false => format!("{client}: the {what} changed during the session; the lock has what was listed last\n"),
         });
     }
