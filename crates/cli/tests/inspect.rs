@@ -321,7 +321,7 @@ fn a_server_that_is_not_there_exits_3() {
     let script = folder.path().join("server");
     std::fs::write(&script, "#!/old/place/venv/bin/python\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let missing = "is there, but its interpreter `/old/place/venv/bin/python` is not";
+    let missing = "was found, but its interpreter `/old/place/venv/bin/python` was not";
     run(&["tools", "--", script.to_str().unwrap()]).check_failed(3, &[missing]);
     run(&["tools", "--cwd", "/no/such/folder", "--", "true"]).check_failed(3, &["/no/such/folder", "--cwd"]);
 }

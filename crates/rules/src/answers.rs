@@ -490,6 +490,11 @@ pub(super) fn gathered(mut violations: Vec<Violation>) -> Vec<Violation> {
     violations
 }
 
+/// What ends a sentence about the first of several.
+pub(super) fn and_so_did(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(", and so did {more} more") }
+}
+
 /// A value as it stands, not too long.
 pub(super) fn shown(value: &Value) -> String {
     const MOST: usize = 80;

@@ -8,7 +8,7 @@ use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::messages::{has_notification, is_notification};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::{Revision, error_code, methods};
-use mcproof_record::FrameId;
+use mcproof_record::{FrameId, counted};
 use serde_json::Value;
 
 const OFTEN_BROKEN: Option<&str> = Some("several well-known servers break it");
@@ -177,7 +177,7 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
         seen += 1;
         if conversation.capability(capability).is_none() {
             let frames = declaration(conversation).into_iter().chain(attempt.frames());
-            let things = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
+            let things = counted(count, "item");
             violations.push(Violation::new(format!("`{method}` returns {things}, but `{capability}` is not declared"), frames));
         }
     }

@@ -2,7 +2,7 @@
 //! Source: basic/transports; 2026-07-28, basic/transports/streamable-http.
 
 use super::ConversationView;
-use super::answers::{Meaning, Pairing, Request, ServerMessage, messages};
+use super::answers::{Meaning, Pairing, Request, ServerMessage, and_so_did, messages};
 use super::http::SENDING;
 use super::http::json_body_is_json;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
@@ -184,10 +184,7 @@ fn responses_are_on_their_streams(conversation: &ConversationView<'_>) -> Judgme
         }
     }
     let violation = astray.first().map(|(request, reply)| {
-        let others = match astray.len() - 1 {
-            0 => String::new(),
-            more => format!(", and so did {more} more"),
-        };
+        let others = and_so_did(astray.len() - 1);
         let message = format!("the response to `{}` came in the HTTP response to another request{others}", excerpt(request.method()));
         Violation::new(message, [request.frame, reply.frame])
     });

@@ -2,7 +2,9 @@
 //! Source: basic, messages; JSON-RPC 2.0.
 
 use super::ConversationView;
-use super::answers::{Meaning, Pairing, Request, ServerMessage, ServerResponse, first_abuse, gathered, messages, shown, taken_up};
+use super::answers::{
+    Meaning, Pairing, Request, ServerMessage, ServerResponse, and_so_did, first_abuse, gathered, messages, shown, taken_up,
+};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, LEGAL_FORM, SAME_ID};
 use mcproof_analysis::wording::excerpt;
@@ -258,10 +260,7 @@ fn copy_in_body(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> O
         Some((request, pairing.replies.iter().find(is_same)?, copy))
     });
     let (request, event, copy) = copies.next()?;
-    let others = match copies.count() {
-        0 => String::new(),
-        count => format!(", and so did {count} more"),
-    };
+    let others = and_so_did(copies.count());
     let mut frames = [request.frame, event.frame, copy.frame];
     frames.sort_unstable();
     let message =

@@ -1,6 +1,7 @@
 //! The modern era: discovery, self-contained requests, and what this revision removed.
 //! Source: 2026-07-28, server/discover, basic, basic/versioning, basic/transports.
 
+use super::answers::and_so_did;
 use super::http::evidence;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
@@ -639,10 +640,7 @@ fn unknown_method_gets_404(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::of(Vec::new(), refused.len(), "no unknown method got error -32601");
     };
     let method = first.request.and_then(WireMessage::method).unwrap_or_default();
-    let others = match wrong.count() {
-        0 => String::new(),
-        count => format!(", and so did {count} more"),
-    };
+    let others = and_so_did(wrong.count());
     let status = first.status().unwrap_or_default();
     Judgment::Broken(vec![Violation::new(format!("`{method}` got error -32601 with status {status}{others}"), first.frames())])
 }

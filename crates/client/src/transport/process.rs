@@ -85,7 +85,7 @@ pub enum StartFailure {
     #[error("`{program}` was not found")]
     NotFound { program: String },
     /// A script whose first line names a program that is not there; with a carriage return behind it, the line does.
-    #[error("`{program}` is there, but its interpreter `{}` is not", .interpreter.escape_debug())]
+    #[error("`{program}` was found, but its interpreter `{}` was not", .interpreter.escape_debug())]
     NoInterpreter { program: String, interpreter: String },
     #[error("the working directory {} does not exist", .0.display())]
     NoFolder(PathBuf),
