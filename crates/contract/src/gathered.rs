@@ -6,7 +6,7 @@ use super::profile::{Profile, Visitor};
 use super::trace::{TraceFailure, contract_of, number_of_lists};
 use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use mcproof_protocol::{Era, Revision, methods};
-use mcproof_record::{Contract, holds_more_values};
+use mcproof_record::{Contract, holds_more_values, read_message};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ impl GatheredContracts {
         if (list.is_none() && !is_handshake) || holds_more_values(response, MOST_VALUES) {
             return;
         }
-        let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
+        let read = |text: &[u8]| read_message(text).ok();
         let Some(request) = read(request) else { return };
         let mut response = read(response).unwrap_or(Value::Null);
         let result = response.get_mut("result").map(Value::take).filter(Value::is_object);

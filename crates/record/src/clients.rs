@@ -1,7 +1,7 @@
 //! Whose frames are whose: a proxy that listens serves several clients, one after the other or at the same time, and records them together.
 //! Knows frames and the headers of sessions, no messages but the first ones.
 
-use crate::{Direction, ExchangeId, Frame, FrameBody};
+use crate::{Direction, ExchangeId, Frame, FrameBody, read_message};
 use mcproof_protocol::Revision;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -129,7 +129,7 @@ impl Owners {
     fn look(&mut self, frame: &Frame) {
         match &frame.body {
             FrameBody::HttpRequest { exchange, url, headers, body, .. } if frame.direction == Direction::ToServer => {
-                let message = serde_json::from_slice::<Value>(body.as_bytes()).unwrap_or_default();
+                let message = read_message(body.as_bytes()).unwrap_or_default();
                 // Of streams with the same endpoint, the newest is the one that is still open.
                 let of_endpoint = self.endpoints.iter().rev().find(|(address, _)| url.ends_with(address.as_str())).map(|(_, owner)| *owner);
                 let owner = match session_id(headers) {
@@ -226,7 +226,7 @@ fn is_modern(message: &Value) -> bool {
 
 /// Whether a response to `server/discover` leaves no reason for `initialize`.
 fn supports_modern(bytes: &[u8]) -> bool {
-    let response = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+    let response = read_message(bytes).unwrap_or_default();
     let versions = response.pointer("/result/supportedVersions").and_then(Value::as_array);
     versions.is_some_and(|versions| versions.iter().any(|version| version == Revision::MODERN.as_str()))
 }

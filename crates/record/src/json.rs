@@ -102,6 +102,18 @@ pub fn without_half_surrogates(text: &[u8]) -> Option<Vec<u8>> {
     mended
 }
 
+/// A message as most programs read it: half of a surrogate pair is no reason to pass over the rest, and becomes a replacement character.
+///
+/// # Errors
+///
+/// As the JSON parser has it, if the bytes are not JSON otherwise.
+pub fn read_message(bytes: &[u8]) -> serde_json::Result<Value> {
+    serde_json::from_slice(bytes).or_else(|error| match without_half_surrogates(bytes) {
+        Some(mended) => serde_json::from_slice(&mended),
+        None => Err(error),
+    })
+}
+
 /// The code unit of an escape that begins there.
 fn code_unit(text: &[u8], at: usize) -> Option<u16> {
     let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;

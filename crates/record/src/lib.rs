@@ -38,7 +38,7 @@ pub use coverage::{Coverage, CoveredItem, ItemKind};
 pub use diagnostic::{Diagnostic, Difference, Place, Severity};
 pub use event::{Branch, CaseId, CasePlan, Event, FORMAT_VERSION, Parting};
 pub use frame::{ABRIDGED, Direction, Evidence, ExchangeId, Frame, FrameBody, FrameId, NOT_STORED, SENT_AGAIN, Transcript};
-pub use json::{Json, JsonObject, Shape, is_plain, without_half_surrogates};
+pub use json::{Json, JsonObject, Shape, is_plain, read_message, without_half_surrogates};
 pub use json_size::{JsonSize, holds_more_values};
 pub use last_run::{CaseKey, LastRun};
 pub use outcome::{Aftermath, AnswerKind, Blame, CaseOutcome, Exchange, Proof, ServerState, SessionTranscript, StepOutcome, Verdict};

@@ -10,7 +10,7 @@ pub use message::{Message, messages};
 pub use tracker::{CallTracker, Update};
 
 use crate::manifest::SessionKey;
-use mcproof_record::{Direction, ExchangeId, FrameId, Raw};
+use mcproof_record::{Direction, ExchangeId, FrameId, Raw, read_message};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -146,11 +146,11 @@ impl Call {
 
     /// The message with which it began, if it is one.
     pub fn request_json(&self) -> Option<Value> {
-        serde_json::from_slice(self.request.as_bytes()).ok()
+        read_message(self.request.as_bytes()).ok()
     }
 
     pub fn response_json(&self) -> Option<Value> {
-        serde_json::from_slice(self.response.as_ref()?.as_bytes()).ok()
+        read_message(self.response.as_ref()?.as_bytes()).ok()
     }
 
     /// The arguments of a tool or prompt, else the params without what differs from request to request (`_meta`, cursors stay).

@@ -19,6 +19,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use mcproof_protocol::error_code::{INVALID_REQUEST, PARSE_ERROR};
 use mcproof_protocol::{Era, Revision};
+use mcproof_record::read_message;
 use reply::{Body, Broken, Responded};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
@@ -220,7 +221,7 @@ impl Visit<'_> {
         if !(accepts.json || accepts.events) {
             return Ok(text(406, "responses are application/json or text/event-stream"));
         }
-        let message = match serde_json::from_slice::<Value>(&self.body) {
+        let message = match read_message(&self.body) {
             Ok(Value::Array(batch)) => return self.post_batch(batch, accepts).await,
             Ok(message) => message,
             Err(error) => return Ok(self.refuse(PARSE_ERROR, &format!("Parse error: {error}"), &Value::Null)),

@@ -4,6 +4,7 @@ use super::player::{Started, play_after};
 use super::server::{Call, MessageKind, Mock, error_message, kind, readable_id};
 use super::session::{Outgoing, Outlet, Session};
 use mcproof_protocol::error_code::{INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR};
+use mcproof_record::read_message;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::Arc;
@@ -100,7 +101,7 @@ async fn next_line(reader: &mut BufReader<impl AsyncRead + Unpin>, line: &mut Ve
 }
 
 async fn receive(mock: &Arc<Mock>, session: &Arc<Session>, line: &[u8], outlet: &Outlet, tasks: &mut JoinSet<()>) {
-    match serde_json::from_slice(line) {
+    match read_message(line) {
         Err(error) => drop(outlet.message(error_message(&Value::Null, PARSE_ERROR, &format!("Parse error: {error}"))).await),
         Ok(Value::Array(batch)) => receive_batch(mock, session, batch, outlet, tasks).await,
         Ok(message) => receive_message(mock, session, message, outlet, tasks).await,

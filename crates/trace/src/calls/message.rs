@@ -1,6 +1,6 @@
 //! JSON-RPC messages in the bytes of a frame. Forgives whatever can still be told apart.
 
-use mcproof_record::holds_more_values;
+use mcproof_record::{holds_more_values, read_message};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ pub fn messages(bytes: &[u8]) -> Vec<(Message, Vec<u8>)> {
     if holds_more_values(bytes, MOST_VALUES) {
         return outline(bytes).map(|message| (message, bytes.to_vec())).into_iter().collect();
     }
-    match serde_json::from_slice(bytes) {
+    match read_message(bytes) {
         Ok(Value::Object(members)) => message(members).map(|message| (message, bytes.to_vec())).into_iter().collect(),
         Ok(Value::Array(items)) => items.into_iter().filter_map(part).collect(),
         _ => Vec::new(),

@@ -8,6 +8,7 @@ use crate::mock::session::Session;
 use crate::mock::stdio;
 use bytes::Bytes;
 use hyper::{Method, Response};
+use mcproof_record::read_message;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ async fn post(visit: &Visit<'_>, query: &str) -> Response<Body> {
     }
     let mock = &visit.site.mock;
     let Some(outlet) = session.outlet() else { return text(404, "the event stream of this session is closed") };
-    match serde_json::from_slice::<Value>(&visit.body) {
+    match read_message(&visit.body) {
         Err(error) => return text(400, &format!("Parse error: {error}")),
         Ok(Value::Array(batch)) => {
             if let Some(refused) = stdio::batch_error(&session, &batch) {

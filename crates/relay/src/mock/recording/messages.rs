@@ -1,6 +1,6 @@
 //! The messages in a transcript, in order, with what HTTP says of them. Knows frames, no sessions.
 
-use mcproof_record::{Direction, Frame, FrameBody, FrameId, Transcript};
+use mcproof_record::{Direction, Frame, FrameBody, FrameId, Transcript, read_message};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -119,7 +119,7 @@ fn nobody(frame: &Frame, exchange: Option<u64>) -> WireMessage {
 
 /// The messages in some bytes: none, one, or a batch of them.
 fn values(bytes: &[u8]) -> Vec<Value> {
-    match serde_json::from_slice(bytes) {
+    match read_message(bytes) {
         Ok(Value::Array(values)) => values.into_iter().filter(Value::is_object).collect(),
         Ok(value @ Value::Object(_)) if value.get("jsonrpc").is_some() => vec![value],
         _ => Vec::new(),
