@@ -211,7 +211,7 @@ impl SuiteArgs {
             files.insert(file);
         }
         // Also beside others that have some: a suite that was renamed or moved would not be missed.
-        if !empty.is_empty() {
+        if !empty.is_empty() || files.is_empty() {
             let paths: Vec<String> = empty.iter().map(|path| path.display().to_string()).collect();
             let message = format!("no suites found in {}", paths.join(", "));
             left_out.retain(|path| empty.iter().any(|folder| path.starts_with(folder)));
