@@ -22,10 +22,12 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{Answers, AskedLog, Deadline};
+use mcproof_protocol::Transport;
 use mcproof_record::{Diagnostic, Exchange, FrameId, Severity};
 pub use rehearsal::{MadeEvent, MadeExchange, MadeSession, Rehearsal, UnmadeStep, rehearse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A step that was run.
@@ -233,11 +235,16 @@ async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<St
 async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Deadline, policy: Policy<'_>) -> Attempt {
     let done = act(step, open, scope, deadline, policy).await;
     let mut attempt = Attempt { answer: None, diagnostics: Vec::new(), exchanges: done.exchanges, saved: Map::new() };
+    let is_expected = done.retry_cause.is_some_and(|retry_cause| judge::expects(step, retry_cause));
     let mut answer = match done.outcome {
         Ok(Some(answer)) => answer,
         Ok(None) => return attempt,
-        Err(_) if done.retry_cause.is_some_and(|retry_cause| judge::expects(step, retry_cause)) => return attempt,
-        Err(diagnostic) => {
+        Err(_) if is_expected && !has_died(step, open) => return attempt,
+        Err(mut diagnostic) => {
+            if is_expected {
+                let hint = "`no_response: true` does not expect that the server ends; `no_response: reset` does";
+                diagnostic.hint = Some(hint.to_owned());
+            }
             // What has a place knows it better.
             let place = diagnostic.place.clone().unwrap_or_else(|| step.place.clone());
             attempt.diagnostics.push(diagnostic.at(place));
@@ -271,6 +278,19 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
     }
     attempt.answer = Some(answer);
     attempt
+}
+
+/// Whether the server is gone although nothing told it to end, no fault was injected, and the step does not say that it may be.
+fn has_died(step: &Step, open: &Open) -> bool {
+    let names_it = step.expect.failure.as_ref().is_some_and(|failure| failure.value.names_lost_connection());
+    if names_it || step.expect.exit.is_some() || open.injector.is_some() || open.told_to_end.load(Ordering::Relaxed) {
+        return false;
+    }
+    match open.session.handshake().transport {
+        Transport::Stdio => open.session.closed_because().is_some(),
+        // The command of a server at a URL may only have started it.
+        _ => open.session.exit().is_some_and(|exit| exit.code != Some(0)),
+    }
 }
 
 /// The first run that failed, which others did, and whether the responses differ where they have to.
