@@ -73,12 +73,13 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
     let all = join_all(step.leaves().iter().map(|leaf| run_leaf(leaf, sessions, before))).await;
     let mut run = StepRun::of(Vec::new());
     let first = step.leaves().iter().find_map(Step::conversation);
-    for (leaf, Leaf { diagnostics, mut exchanges, saved }) in step.leaves().iter().zip(all) {
+    for (leaf, Leaf { diagnostics, warnings, mut exchanges, saved }) in step.leaves().iter().zip(all) {
         // Frames are told by their numbers in the transcript of the step's server.
         if leaf.conversation() != first {
             exchanges.iter_mut().for_each(|exchange| exchange.frame = None);
         }
         run.diagnostics.extend(diagnostics);
+        run.warnings.extend(warnings);
         run.exchanges.extend(exchanges);
         scope.extend(saved);
     }
@@ -95,6 +96,8 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
 
 struct Leaf {
     diagnostics: Vec<Diagnostic>,
+    /// What is odd, if there are no diagnostics.
+    warnings: Vec<Diagnostic>,
     exchanges: Vec<Exchange>,
     saved: Map<String, Value>,
 }
@@ -178,7 +181,9 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
         // What came before may be another test's.
         diagnostics.iter_mut().filter_map(|diagnostic| diagnostic.evidence.as_mut()).for_each(|evidence| evidence.begin_at(begun));
     }
-    let mut leaf = Leaf { diagnostics, exchanges: Vec::new(), saved: Map::new() };
+    let first = attempts.first().and_then(|attempt| attempt.answer.as_ref()).filter(|_| diagnostics.is_empty());
+    let warnings = first.map(|answer| judge::near_names(step, answer)).unwrap_or_default();
+    let mut leaf = Leaf { diagnostics, warnings, exchanges: Vec::new(), saved: Map::new() };
     for Attempt { exchanges, saved, .. } in attempts {
         leaf.exchanges.extend(exchanges);
         leaf.saved.extend(saved);
@@ -201,7 +206,7 @@ fn counted(scope: &Map<String, Value>, n: u32) -> Map<String, Value> {
 
 /// A step that talks to no server, or to all of them.
 async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Value>) -> Leaf {
-    let mut leaf = Leaf { diagnostics: Vec::new(), exchanges: Vec::new(), saved: Map::new() };
+    let mut leaf = Leaf { diagnostics: Vec::new(), warnings: Vec::new(), exchanges: Vec::new(), saved: Map::new() };
     let (options, started, deadline) = (sessions.options, Instant::now(), sessions.deadline(step).idle);
     let judged = match &step.action {
         Action::Run(launch) => {

@@ -168,7 +168,9 @@ pub(super) const NOTIFICATIONS: Key<StepDraft> = Key {
     shape: Shape::Matcher,
     presence: Presence::Optional,
     read: |reader, node, draft| {
-        draft.expect.notifications = Some(read_matcher(reader, node, Subject::Wire)?);
+        let matcher = read_matcher(reader, node, Subject::Wire)?;
+        reader.warnings.extend(matcher.unknown_notifications());
+        draft.expect.notifications = Some(matcher);
         Ok(())
     },
 };
