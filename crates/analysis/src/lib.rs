@@ -10,6 +10,7 @@ pub mod json_schema;
 pub mod messages;
 pub mod oddities;
 pub mod offer;
+mod patterns;
 pub mod probes;
 pub mod stdout_lines;
 mod suggest;
@@ -22,6 +23,7 @@ pub use conversation::{
     Attempt, AttemptOutcome, ConversationView, HttpExchange, MOST_NOTIFICATIONS, TooMuch, USUAL_PROBES, WireMessage, is_error_response,
     read_json,
 };
+pub use patterns::matches_every_text;
 pub use suggest::{did_you_mean, interpreter, listed, missing, missing_from};
 pub use unread::has_escaped_line_end;
 pub use unusual_headers::unusual_headers;

@@ -193,7 +193,7 @@ impl SuiteArgs {
         let named = self.paths.iter().map(|path| name_of_test(path));
         let (picked, whole): (Vec<_>, Vec<_>) = named.partition(|(_, pick)| pick.is_some());
         let find = |paths: Vec<PathBuf>| suite::discover(&paths).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic));
-        let Discovered { suites: whole, mut left_out, unreadable } = find(whole.into_iter().map(|(path, _)| path).collect())?;
+        let Discovered { suites: whole, mut left_out, empty, unreadable } = find(whole.into_iter().map(|(path, _)| path).collect())?;
         let mut picks = Picks::new();
         // A file may be spelled in several ways: one of them names it.
         let mut known: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
@@ -210,9 +210,11 @@ impl SuiteArgs {
             }
             files.insert(file);
         }
-        if files.is_empty() {
-            let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+        // Also beside others that have some: a suite that was renamed or moved would not be missed.
+        if !empty.is_empty() || files.is_empty() {
+            let paths: Vec<String> = empty.iter().map(|path| path.display().to_string()).collect();
             let message = format!("no suites found in {}", paths.join(", "));
+            left_out.retain(|path| empty.iter().any(|folder| path.starts_with(folder)));
             let hint = match told_of(&left_out) {
                 Some(told) => format!("{told}; name it: folders that are not searched are {NOT_SEARCHED}"),
                 None => "suite files are named `*.mcproof.yaml` or `mcproof.yaml` (or `.yml`)".to_owned(),

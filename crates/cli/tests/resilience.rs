@@ -168,6 +168,22 @@ fn an_open_breaker_has_a_diagnosis_of_its_own() {
     check(&answered, &[], 1, &["3 failed", "expected no response, found one"]);
 }
 
+#[test]
+fn a_server_that_ends_is_no_mere_missing_response() {
+    let script = "read -r line; id=$(printf %s \"$line\" | sed 's/.*\"id\":\\([^,}]*\\).*/\\1/'); \
+                  printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}\\n' \"$id\"; \
+                  read -r line; read -r line; exit 3\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dies.sh");
+    std::fs::write(&file, script).unwrap();
+    let of = |causes: &str| {
+        let server = format!("server: {{ era: legacy, stdio: {{ command: [sh, {}] }} }}", file.display());
+        format!("{server}\ntests: [{{ name: a, steps: [{{ call: a, no_response: {causes} }}] }}]\n")
+    };
+    check(&of("true"), &[], 1, &["exited with code 3", "`no_response: reset` does"]);
+    check(&of("reset"), &[], 0, &["1 passed"]);
+}
+
 /// A session with the demo tracker that suffers from one rule.
 async fn disturbed(over: Transport, rule: FaultRule) -> (Session, FaultInjector) {
     let port = mcproof_testkit::free_port().to_string();

@@ -157,6 +157,14 @@ fn suites_run_whatever_git_ignores_and_others_are_named() {
     assert_eq!(world.planned(&["node_modules"]), ["node_modules [stdio]"]);
     let ran = world.run(&["plan", ".", ".hidden/x.mcproof.yaml"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    // Each folder that is named has to have a suite, also beside others.
+    std::fs::create_dir(world.path("billing")).unwrap();
+    std::fs::write(world.path("billing").join("s.mcproofs.yaml"), &text).unwrap();
+    for arguments in [&["test", "build", "billing"][..], &["plan", "billing", "s.mcproof.yaml"]] {
+        let ran = world.run(arguments);
+        assert_eq!(ran.code, Some(4), "{arguments:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains("no suites found in billing") && ran.stderr.contains("`*.mcproof.yaml`"), "{}", ran.stderr);
+    }
     std::fs::remove_file(world.path("s.mcproof.yaml")).unwrap();
     std::fs::remove_dir_all(world.path("build")).unwrap();
     let ran = world.run(&["test"]);

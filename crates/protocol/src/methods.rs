@@ -63,4 +63,21 @@ pub mod notifications {
     pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
     pub const TASKS: &str = "notifications/tasks";
     pub const TASKS_STATUS: &str = "notifications/tasks/status";
+
+    /// All of them.
+    pub const ALL: [&str; 13] = [
+        INITIALIZED,
+        CANCELLED,
+        PROGRESS,
+        MESSAGE,
+        TOOLS_LIST_CHANGED,
+        RESOURCES_LIST_CHANGED,
+        RESOURCES_UPDATED,
+        PROMPTS_LIST_CHANGED,
+        ROOTS_LIST_CHANGED,
+        ELICITATION_COMPLETE,
+        SUBSCRIPTIONS_ACKNOWLEDGED,
+        TASKS,
+        TASKS_STATUS,
+    ];
 }

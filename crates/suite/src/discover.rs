@@ -12,6 +12,8 @@ pub struct Discovered {
     pub suites: Vec<PathBuf>,
     /// In folders that are not searched, and hidden: as far as they are near enough to be seen without reading whole trees of dependencies.
     pub left_out: Vec<PathBuf>,
+    /// Folders that were named and have no suite, as they were named.
+    pub empty: Vec<PathBuf>,
     /// Folders that this user may not read.
     pub unreadable: Vec<PathBuf>,
 }
@@ -50,8 +52,11 @@ pub fn discover(paths: &[PathBuf]) -> Result<Discovered, Diagnostic> {
             }
             continue;
         }
-        if let Err(error) = search(path, &mut found) {
-            problems.push(format!("`{}` cannot be searched: {error}", path.display()));
+        let before = found.suites.len();
+        match search(path, &mut found) {
+            Err(error) => problems.push(format!("`{}` cannot be searched: {error}", path.display())),
+            Ok(()) if found.suites.len() == before => found.empty.push(path.clone()),
+            Ok(()) => {}
         }
     }
     for list in [&mut found.suites, &mut found.left_out, &mut found.unreadable] {
@@ -175,6 +180,10 @@ mod tests {
         check(&["b"], &["b/a.mcproof.yml"]);
         check(&["other.yaml", "z.mcproof.yaml", "z.mcproof.yaml"], &["other.yaml", "z.mcproof.yaml"]);
         check(&[], &[]);
+        // Each folder that is named has to have one.
+        fs::create_dir(at("none")).unwrap();
+        let found = discover(&[at("none"), at("b")]).unwrap();
+        assert_eq!((found.suites, found.empty), (vec![at("b/a.mcproof.yml")], vec![at("none")]));
         let problem = discover(&[at("nope"), at("b"), at("nil")]).unwrap_err();
         let expected = format!("`{}` does not exist; `{}` does not exist", at("nope").display(), at("nil").display());
         assert_eq!(problem.message, expected);
@@ -205,7 +214,7 @@ mod tests {
         fs::write(at(".ignore"), "dist/\n").unwrap();
         let check = |path: &str, suites: &[&str], left_out: &[&str]| {
             let all = |names: &[&str]| names.iter().map(|name| at(name)).collect();
-            let expected = Discovered { suites: all(suites), left_out: all(left_out), unreadable: Vec::new() };
+            let expected = Discovered { suites: all(suites), left_out: all(left_out), ..Discovered::default() };
             assert_eq!(discover(&[at(path)]).unwrap(), expected, "{path}");
         };
         check("", &searched, &told);

@@ -7,6 +7,7 @@ mod expectation;
 mod growth;
 mod header_names;
 mod matcher;
+mod near_names;
 mod number;
 mod path;
 mod payload;

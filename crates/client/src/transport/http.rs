@@ -921,6 +921,10 @@ struct Position {
 impl Position {
     fn pass(&mut self, event: &Event) {
         self.moved = true;
+        // WHATWG HTML, interpretation of an event stream: an event that is cut off is discarded, and its last line may be half a line.
+        if event.unfinished {
+            return;
+        }
         if event.id.is_some() {
             self.last_event.clone_from(&event.id);
         }

@@ -56,6 +56,32 @@ fn matchers_find_exactly_these_differences() {
 }
 
 #[test]
+fn a_name_that_must_be_absent_is_told_where_one_like_it_is_there() {
+    let check = |matcher: &str, answer: &str, expected: &[&str]| {
+        let answer: Value = serde_json::from_str(answer).unwrap();
+        let found: Vec<String> = compile(matcher).near_names(&answer).into_iter().map(|found| found.message).collect();
+        assert_eq!(found, expected, "{matcher} {answer}");
+    };
+    check("{pasword: {$absent: true}}", r#"{"password": "x"}"#, &["there is no `pasword`, but there is `password`"]);
+    check("{$not: {stauts: failed}}", r#"{"status": "failed"}"#, &["there is no `stauts`, but there is `status`"]);
+    check("{$not: {$contains: {stauts: 1}}}", r#"[{"status": 1}, {"status": 2}]"#, &["there is no `stauts`, but there is `status`"]);
+    check("{password: {$absent: true}}", r#"{"name": "x"}"#, &[]);
+    check("{errors: {$absent: true}, error: {$any: true}}", r#"{"error": 1}"#, &[]);
+    check("{$not: {status: failed}}", r#"{"status": "done"}"#, &[]);
+}
+
+#[test]
+fn a_notification_that_no_revision_has_is_told_if_one_is_like_it() {
+    let check = |matcher: &str, expected: &[&str]| {
+        let found: Vec<String> = compile(matcher).unknown_notifications().into_iter().filter_map(|found| found.hint).collect();
+        assert_eq!(found, expected, "{matcher}");
+    };
+    check("{$not: {$contains: {method: notification/message}}}", &["did you mean `notifications/message`?"]);
+    check("[{method: notifications/message, params: {method: notification/message}}]", &[]);
+    check("[{method: example.org/progress-of-mine}]", &[]);
+}
+
+#[test]
 fn a_sequence_may_have_others_between_its_parts() {
     let check = |matcher: &str, came: &str, expected: &[&str]| {
         let came: Vec<Value> = serde_json::from_str(came).unwrap();

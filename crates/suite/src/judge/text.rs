@@ -3,6 +3,7 @@
 use crate::document::{Kind, Node};
 use crate::source::Source;
 use crate::{MissingVariable, interpolate_text, template};
+use mcproof_analysis::matches_every_text;
 use mcproof_record::Diagnostic;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -140,9 +141,9 @@ impl Pattern {
         Some(pattern)
     }
 
-    /// Whether it is one of the usual ways to write "anything".
+    /// Whether there is no text in which it finds nothing.
     pub(crate) fn matches_everything(&self) -> bool {
-        matches_everything(&self.body, &self.flags)
+        matches_every_text(&self.body, &self.flags)
     }
 
     pub(crate) fn regex(&self, scope: &Map<String, Value>) -> Result<Cow<'_, Regex>, String> {
@@ -170,7 +171,7 @@ impl Pattern {
     /// The body with its variables, which leave something that can fail.
     fn filled(&self, scope: &Map<String, Value>) -> Result<String, String> {
         let body = self.fill(scope).map_err(|missing| missing.to_string())?;
-        match self.compiled.is_none() && matches_everything(&body, &self.flags) {
+        match self.compiled.is_none() && matches_every_text(&body, &self.flags) {
             true => Err(format!("`/{body}/`, with its variables filled in, matches every text")),
             false => Ok(body),
         }
@@ -182,13 +183,6 @@ impl Pattern {
             other => regex::escape(&other.to_string()),
         })
     }
-}
-
-fn matches_everything(body: &str, flags: &str) -> bool {
-    const ALL: [&str; 10] = ["", "^", "$", ".*", "^.*", ".*$", "^.*$", "[\\s\\S]*", "^[\\s\\S]*$", "()"];
-    // Without a flag this one only matches texts of one line.
-    let is_anything = body != "^.*$" || flags.contains(['s', 'm']);
-    is_anything && ALL.contains(&body)
 }
 
 /// The pattern and the flags of `/pattern/flags`.

@@ -302,6 +302,13 @@ pub enum ExpectedFailure {
     NoAnswer(Vec<RetryCause>),
 }
 
+impl ExpectedFailure {
+    /// Whether it names a lost connection, as by the end of the server: `no_response: true` says only that no response comes.
+    pub(crate) fn names_lost_connection(&self) -> bool {
+        matches!(self, Self::NoAnswer(causes) if causes.contains(&RetryCause::Reset) && causes.len() < RetryCause::ALL.len())
+    }
+}
+
 /// How the server's process has to end.
 #[derive(Clone, Debug)]
 pub struct ExpectedExit {

@@ -14,7 +14,7 @@ use super::step::{StepRun, run_step};
 use super::traffic::{self, SessionsOfCase};
 use super::{RunOptions, Transcripts, snapshot};
 use crate::interpolate_text;
-use crate::plan::{Action, Case, ExpectedFailure, Fault, Leaks, Skip, Step};
+use crate::plan::{Action, Case, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Exit, Fault as ClientFault, FaultCount, Schedule, Session};
@@ -529,7 +529,7 @@ fn unhit_faults(work: &Work, open: &BTreeMap<String, Open>) -> Vec<Diagnostic> {
 fn ended_unasked(case: &Case, open: &BTreeMap<String, Open>) -> Vec<Diagnostic> {
     let steps = || case.hooks.setup.iter().chain(&case.steps).flat_map(Step::leaves);
     let expects_an_end = |step: &Step| {
-        let of_answer = step.expect.failure.as_ref().is_some_and(|failure| matches!(failure.value, ExpectedFailure::NoAnswer(_)));
+        let of_answer = step.expect.failure.as_ref().is_some_and(|failure| failure.value.names_lost_connection());
         of_answer || step.expect.exit.is_some() || matches!(step.action, Action::Run(_) | Action::SendBytes(_))
     };
     if !case.faults.is_empty() || steps().any(expects_an_end) {

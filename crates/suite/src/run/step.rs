@@ -22,10 +22,12 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{Answers, AskedLog, Deadline};
+use mcproof_protocol::Transport;
 use mcproof_record::{Diagnostic, Exchange, FrameId, Severity};
 pub use rehearsal::{MadeEvent, MadeExchange, MadeSession, Rehearsal, UnmadeStep, rehearse};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// A step that was run.
@@ -71,12 +73,13 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
     let all = join_all(step.leaves().iter().map(|leaf| run_leaf(leaf, sessions, before))).await;
     let mut run = StepRun::of(Vec::new());
     let first = step.leaves().iter().find_map(Step::conversation);
-    for (leaf, Leaf { diagnostics, mut exchanges, saved }) in step.leaves().iter().zip(all) {
+    for (leaf, Leaf { diagnostics, warnings, mut exchanges, saved }) in step.leaves().iter().zip(all) {
         // Frames are told by their numbers in the transcript of the step's server.
         if leaf.conversation() != first {
             exchanges.iter_mut().for_each(|exchange| exchange.frame = None);
         }
         run.diagnostics.extend(diagnostics);
+        run.warnings.extend(warnings);
         run.exchanges.extend(exchanges);
         scope.extend(saved);
     }
@@ -93,6 +96,8 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
 
 struct Leaf {
     diagnostics: Vec<Diagnostic>,
+    /// What is odd, if there are no diagnostics.
+    warnings: Vec<Diagnostic>,
     exchanges: Vec<Exchange>,
     saved: Map<String, Value>,
 }
@@ -176,7 +181,9 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
         // What came before may be another test's.
         diagnostics.iter_mut().filter_map(|diagnostic| diagnostic.evidence.as_mut()).for_each(|evidence| evidence.begin_at(begun));
     }
-    let mut leaf = Leaf { diagnostics, exchanges: Vec::new(), saved: Map::new() };
+    let first = attempts.first().and_then(|attempt| attempt.answer.as_ref()).filter(|_| diagnostics.is_empty());
+    let warnings = first.map(|answer| judge::near_names(step, answer)).unwrap_or_default();
+    let mut leaf = Leaf { diagnostics, warnings, exchanges: Vec::new(), saved: Map::new() };
     for Attempt { exchanges, saved, .. } in attempts {
         leaf.exchanges.extend(exchanges);
         leaf.saved.extend(saved);
@@ -199,7 +206,7 @@ fn counted(scope: &Map<String, Value>, n: u32) -> Map<String, Value> {
 
 /// A step that talks to no server, or to all of them.
 async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Value>) -> Leaf {
-    let mut leaf = Leaf { diagnostics: Vec::new(), exchanges: Vec::new(), saved: Map::new() };
+    let mut leaf = Leaf { diagnostics: Vec::new(), warnings: Vec::new(), exchanges: Vec::new(), saved: Map::new() };
     let (options, started, deadline) = (sessions.options, Instant::now(), sessions.deadline(step).idle);
     let judged = match &step.action {
         Action::Run(launch) => {
@@ -233,11 +240,16 @@ async fn run_without_server(step: &Step, sessions: &Sessions<'_>, scope: &Map<St
 async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline: Deadline, policy: Policy<'_>) -> Attempt {
     let done = act(step, open, scope, deadline, policy).await;
     let mut attempt = Attempt { answer: None, diagnostics: Vec::new(), exchanges: done.exchanges, saved: Map::new() };
+    let is_expected = done.retry_cause.is_some_and(|retry_cause| judge::expects(step, retry_cause));
     let mut answer = match done.outcome {
         Ok(Some(answer)) => answer,
         Ok(None) => return attempt,
-        Err(_) if done.retry_cause.is_some_and(|retry_cause| judge::expects(step, retry_cause)) => return attempt,
-        Err(diagnostic) => {
+        Err(_) if is_expected && !has_died(step, open) => return attempt,
+        Err(mut diagnostic) => {
+            if is_expected {
+                let hint = "`no_response: true` does not expect that the server ends; `no_response: reset` does";
+                diagnostic.hint = Some(hint.to_owned());
+            }
             // What has a place knows it better.
             let place = diagnostic.place.clone().unwrap_or_else(|| step.place.clone());
             attempt.diagnostics.push(diagnostic.at(place));
@@ -271,6 +283,19 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
     }
     attempt.answer = Some(answer);
     attempt
+}
+
+/// Whether the server is gone although nothing told it to end, no fault was injected, and the step does not say that it may be.
+fn has_died(step: &Step, open: &Open) -> bool {
+    let names_it = step.expect.failure.as_ref().is_some_and(|failure| failure.value.names_lost_connection());
+    if names_it || step.expect.exit.is_some() || open.injector.is_some() || open.told_to_end.load(Ordering::Relaxed) {
+        return false;
+    }
+    match open.session.handshake().transport {
+        Transport::Stdio => open.session.closed_because().is_some(),
+        // The command of a server at a URL may only have started it.
+        _ => open.session.exit().is_some_and(|exit| exit.code != Some(0)),
+    }
 }
 
 /// The first run that failed, which others did, and whether the responses differ where they have to.

@@ -7,6 +7,8 @@ use crate::format::{Fault, Key, Presence, Shape};
 use crate::plan::{Action, Bytes, HttpRequest, Listing, NameConflicts, Topic};
 use crate::reader::Reader;
 use crate::server::{RUN, read_launch};
+use crate::template::is_template;
+use mcproof_analysis::{did_you_mean, listed};
 use mcproof_client::ProcessSignal;
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value};
@@ -145,7 +147,7 @@ pub(super) const SUBSCRIBE: Key<StepDraft> = Key {
     read: |reader, node, draft| {
         let written = reader.template_text(node)?;
         reader.permit(node.span, |restriction| restriction.uri(&written))?;
-        let topic = topic(written);
+        let topic = topic(written, reader, node)?;
         draft.act("subscribe", Action::Subscribe(topic), reader, node)
     },
 };
@@ -156,7 +158,8 @@ pub(super) const UNSUBSCRIBE: Key<StepDraft> = Key {
     shape: Shape::Text,
     presence: Presence::OneOf,
     read: |reader, node, draft| {
-        let topic = topic(reader.template_text(node)?);
+        let written = reader.template_text(node)?;
+        let topic = topic(written, reader, node)?;
         draft.act("unsubscribe", Action::Unsubscribe(topic), reader, node)
     },
 };
@@ -310,11 +313,22 @@ pub(super) fn read_signal(reader: &mut Reader<'_>, node: &Node) -> Result<Proces
 }
 
 /// A URI has a colon, so that no word can be meant as one.
-fn topic(written: String) -> Topic {
+/// What has no scheme is no URI (RFC 3986, section 4.3): no server would say that such a resource has changed.
+fn topic(written: String, reader: &mut Reader<'_>, node: &Node) -> Result<Topic, Fault> {
+    const LISTS: [&str; 3] = ["tools", "prompts", "resources"];
     match written.as_str() {
-        "tools" => Topic::List(Listing::Tools),
-        "prompts" => Topic::List(Listing::Prompts),
-        "resources" => Topic::List(Listing::Resources),
-        _ => Topic::Resource(written),
+        "tools" => Ok(Topic::List(Listing::Tools)),
+        "prompts" => Ok(Topic::List(Listing::Prompts)),
+        "resources" => Ok(Topic::List(Listing::Resources)),
+        uri if uri.contains(':') || is_template(uri) => Ok(Topic::Resource(written)),
+        word => {
+            let message = format!("`{word}` is neither the URI of a resource nor one of {}", listed(LISTS));
+            let hint = match did_you_mean(word, LISTS) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "a URI has a scheme, such as `file:///a.txt`; to subscribe to anything else, send `raw: { method: resources/subscribe, … }`".to_owned(),
+            };
+            reader.report(Diagnostic::error("no-topic", message).hint(hint), node.span);
+            Err(Fault::Reported)
+        }
     }
 }

@@ -153,7 +153,7 @@ pub(super) const FAILS: Key<StepDraft> = Key {
 
 pub(super) const NO_ANSWER: Key<StepDraft> = Key {
     name: "no_response",
-    doc: "expects no response: `true`, or the cause (`timeout`, `reset`, `5xx`, `429`, `breaker`)",
+    doc: "expects no response: `true`, or the cause (`timeout`, `reset`, `5xx`, `429`, `breaker`). A server that ends by itself is expected only by `reset`",
     shape: Shape::FlagOrRetryCauses,
     presence: Presence::Optional,
     read: |reader, node, draft| {
@@ -168,7 +168,9 @@ pub(super) const NOTIFICATIONS: Key<StepDraft> = Key {
     shape: Shape::Matcher,
     presence: Presence::Optional,
     read: |reader, node, draft| {
-        draft.expect.notifications = Some(read_matcher(reader, node, Subject::Wire)?);
+        let matcher = read_matcher(reader, node, Subject::Wire)?;
+        reader.warnings.extend(matcher.unknown_notifications());
+        draft.expect.notifications = Some(matcher);
         Ok(())
     },
 };

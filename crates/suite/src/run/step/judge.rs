@@ -41,6 +41,17 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
     diagnostics
 }
 
+/// What is odd about an expectation that was met: a name that has to be absent, where there is one that is almost the same.
+pub(super) fn near_names(step: &Step, answer: &Answer) -> Vec<Diagnostic> {
+    // The names of headers have no case, and many are alike.
+    if answer.payload.origin == Origin::Http {
+        return Vec::new();
+    }
+    let of_payload = step.expect.payload.iter().flat_map(|matcher| matcher.near_names(&answer.payload.value));
+    let raw = answer.result.as_ref().ok();
+    of_payload.chain(step.expect.result.iter().zip(raw).flat_map(|(matcher, raw)| matcher.near_names(raw))).collect()
+}
+
 /// Whether the step expects that no response comes, for this reason.
 pub(super) fn expects(step: &Step, retry_cause: RetryCause) -> bool {
     matches!(&step.expect.failure, Some(Spanned { value: ExpectedFailure::NoAnswer(retry_causes), .. }) if retry_causes.contains(&retry_cause))
