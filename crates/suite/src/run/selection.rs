@@ -49,7 +49,7 @@ pub enum Order {
     },
 }
 
-/// The cases of a run; never empty.
+/// The cases of a run; empty only for a part of a run that has fewer cases than parts.
 #[derive(Clone)]
 pub struct Plan {
     /// In the order of the suites: an id is a position in here.
@@ -95,19 +95,23 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
         }
     }
     let key = |work: &Work| case_key(&work.plan, &selection.folder);
-    if let Some(unfinished) = &selection.unfinished {
-        let before = left.len();
+    let mut selected = left.len();
+    // Before what depends on the last run, which each machine knows for its own part only.
+    if let Some(shard) = selection.shard {
+        let mut held = shard.holds(&left.iter().map(key).collect::<Vec<_>>()).into_iter();
+        left.retain(|_| held.next().is_some_and(|is_held| is_held));
+        if left.is_empty() {
+            let verb = if selected == 1 { "is" } else { "are" };
+            let message = format!("shard {shard} has no tests: only {} {verb} selected", tests(selected));
+            idle.push(Diagnostic::warning("empty-shard", message).hint("the other shards run them all; part the run into fewer shards"));
+        }
+        selected = left.len();
+    }
+    if let (Some(unfinished), false) = (&selection.unfinished, left.is_empty()) {
         left.retain(|work| unfinished.contains(&key(work)));
         if left.is_empty() {
-            let message = format!("none of {} failed or was left unfinished in the last run in this directory", tests(before));
+            let message = format!("none of {} failed or was left unfinished in the last run in this directory", tests(selected));
             return Err(nothing(message, "run all tests without --rerun-failed"));
-        }
-    }
-    if let Some(shard) = selection.shard {
-        let before = left.len();
-        left.retain(|work| shard.holds(&key(work)));
-        if left.is_empty() {
-            return Err(nothing(format!("shard {shard} holds none of {}", tests(before)), "part the run into fewer shards"));
         }
     }
     let left_out = u32::try_from(total - left.len()).unwrap_or(u32::MAX);
@@ -117,6 +121,11 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
 }
 
 impl Plan {
+    /// Whether this is a part of a run that has fewer cases than parts.
+    pub fn is_empty(&self) -> bool {
+        self.cases.is_empty()
+    }
+
     /// The suites of its cases, each once.
     pub(super) fn suites(&self) -> impl Iterator<Item = &Suite> {
         let mut last = std::ptr::null();
