@@ -302,14 +302,17 @@ impl Arguments {
                 // Whoever waits for the report must not take its absence for success.
                 Written::Incompletely => Exit::BadInput,
             },
-            None if summary.reached_a_server() || has_failed_by_itself(&summary) => Exit::Failed,
+            None if summary.reached_a_server() || has_failed_by_itself(plan, &summary) => Exit::Failed,
             None => Exit::Unreachable,
         })
     }
 }
 
 /// Whether a command of a suite failed: then possibly no server was used, and none is unreachable.
-fn has_failed_by_itself(summary: &Summary) -> bool {
+fn has_failed_by_itself(plan: &Plan, summary: &Summary) -> bool {
+    if summary.outcomes.values().any(|outcome| plan.failed_in_command(outcome)) {
+        return true;
+    }
     let codes = summary.outcomes.values().flat_map(|outcome| &outcome.diagnostics).map(|diagnostic| diagnostic.code.as_str());
     codes.into_iter().any(|code| matches!(code, "command-failed" | "command-not-started" | "command-timeout"))
 }

@@ -3,10 +3,12 @@
 use super::expand::{SetAside, Work, expand, expand_left_out, repeat};
 use super::filter::Filter;
 use super::shard::{Shard, case_key, shuffled};
-use crate::plan::{Case, LeftOutBy, ProfileTags, Suite};
+use crate::plan::{Action, Case, LeftOutBy, ProfileTags, Step, Suite};
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_protocol::Transport;
-use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep, Severity, counted};
+use mcproof_record::{
+    CaseKey, CaseOutcome, CasePlan, Diagnostic, FORMAT_VERSION, Place, PlannedCase, PlannedRun, PlannedStep, Severity, counted,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -124,6 +126,19 @@ impl Plan {
     /// Whether this is a part of a run that has fewer cases than parts.
     pub fn is_empty(&self) -> bool {
         self.cases.is_empty()
+    }
+
+    /// Whether a case failed in a step that runs a command: it did what no server has a part in.
+    pub fn failed_in_command(&self, outcome: &CaseOutcome) -> bool {
+        let Some(work) = self.cases.iter().find(|work| work.plan.id == outcome.id) else { return false };
+        let (case, shared) = (work.case(), &work.suite.shared);
+        let steps = [&shared.setup, &case.hooks.setup, &case.steps, &case.hooks.teardown, &shared.teardown].into_iter().flatten();
+        let commands = steps.flat_map(Step::leaves).filter(|step| matches!(step.action, Action::Run(_)));
+        let commands: Vec<&Place> = commands.map(|step| &step.place).collect();
+        let steps = outcome.steps.iter().filter(|step| !step.passed).map(|step| &step.place);
+        // A test that took too long ended within a step that has no outcome.
+        let errors = outcome.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+        steps.chain(errors.filter_map(|error| error.place.as_ref())).any(|place| commands.contains(&place))
     }
 
     /// The suites of its cases, each once.
