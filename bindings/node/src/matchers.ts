@@ -9,6 +9,9 @@ import type { CheckOptions, Verdict } from "./options.js";
 import type { WireTarget } from "./target.js";
 import { originOf } from "./witness.js";
 
+/** What the engine takes for a pattern and not for plain text. */
+const PATTERN = /^\/.+\/[imsx]*$/s;
+
 /** What `expect` gets. All of them ask the engine, so each has to be awaited. */
 export interface McproofMatchers<R = unknown> {
   /** A call's payload, or any other value, meets an expectation in the language of the suites. A call that failed (`isError`) meets none. */
@@ -17,7 +20,7 @@ export interface McproofMatchers<R = unknown> {
   toHaveStructuredContent(expectation?: Expectation): Promise<R>;
   /** A call succeeded, and its text is this, or matches. */
   toHaveText(text: string | RegExp): Promise<R>;
-  /** A call's result has `isError`, and its text is this, or matches. */
+  /** A call's result has `isError`, and its text contains this, or matches, as with `tool_error` in suites. */
   toBeToolError(text?: string | RegExp): Promise<R>;
   /** The error of a refused request: a JSON-RPC error with this code, or one that meets the expectation. */
   toBeRpcError(error?: number | Expectation): Promise<R>;
@@ -69,7 +72,10 @@ const claims: Matchers = {
     if (given.length === 0) {
       return outcome(refused, "to be a tool's error");
     }
-    const judged = await judge(received, { result, ...errorAllowed(received, true) }, { $text: given[0] });
+    const [text] = given;
+    // As `tool_error` in suites: a part of the text, or a pattern.
+    const expected = typeof text === "string" && !PATTERN.test(text) ? { $contains: text } : text;
+    const judged = await judge(received, { result, ...errorAllowed(received, true) }, { $text: expected });
     return outcome(refused.ok ? judged : refused, "to be a tool's error with this text");
   },
 

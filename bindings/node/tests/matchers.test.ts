@@ -135,6 +135,8 @@ describe("matchers", () => {
     const answer = await client.call("divide", { a: 1, b: 0 });
     await expect(answer).toBeToolError();
     await expect(answer).toBeToolError(/DIVISION by zero/i);
+    await expect(answer).toBeToolError("by zero");
+    await expect(answer).toBeToolError("/^division/i");
     await expect(answer).not.toBeToolError(/overflow/);
     await expect(await client.call("add", { a: 1, b: 2 })).not.toBeToolError();
     expect(await message(expect(answer).toBeToolError("all is well"))).toMatch(/all is well.*division by zero/s);

@@ -51,6 +51,9 @@ async def test_call_gives_what_call_tool_raises() -> None:
     async with test_client(features.server()) as client:
         failed = await client.call("order", {"quantity": 99})
         failed.expect_error("/insufficient/i")
+        failed.expect_error("nsufficient inv")
+        with pytest.raises(mcproof.ExpectationFailed):
+            failed.expect_error("sufficient stock")
         with pytest.raises(mcproof.ToolError, match="Insufficient inventory") as raised:
             await client.call_tool("order", quantity=99)
         assert raised.value.result.is_error and "Insufficient" in raised.value.result.text

@@ -18,9 +18,11 @@ pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a st
         .filter_map(|candidate| {
             let distance = strsim::damerau_levenshtein(&folded, &fold(candidate));
             let allowed = (longest.max(candidate.chars().count()) / 3).max(usize::from(longest > 1));
-            match abbreviates(&folded, &fold(candidate)) {
-                true => Some((0, candidate)),
-                false => (distance <= allowed).then_some((distance, candidate)),
+            match (has_swapped_neighbors(&folded, &fold(candidate)), abbreviates(&folded, &fold(candidate))) {
+                // Fingers swap letters more often than people shorten words.
+                (true, _) => Some((0, candidate)),
+                (false, true) => Some((1, candidate)),
+                (false, false) => (distance <= allowed).then_some((distance + 1, candidate)),
             }
         })
         .min_by_key(|(distance, _)| *distance)
@@ -66,6 +68,17 @@ pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
+/// `reda` for `read`: the same letters, two neighbors of them in the other order.
+fn has_swapped_neighbors(typed: &str, candidate: &str) -> bool {
+    let (typed, candidate): (Vec<char>, Vec<char>) = (typed.chars().collect(), candidate.chars().collect());
+    let Some(first) = typed.iter().zip(&candidate).position(|(one, other)| one != other) else { return false };
+    let mut swapped = typed;
+    if first + 1 < swapped.len() {
+        swapped.swap(first, first + 1);
+    }
+    swapped == candidate
+}
+
 /// The beginning, or `cmd` for `command`: the first letter, then some of the others in their order. Most words can be picked from a long name.
 fn abbreviates(typed: &str, candidate: &str) -> bool {
     let mut letters = candidate.chars();
@@ -107,5 +120,16 @@ mod tests {
         assert_eq!(did_you_mean("auth", ["authorization-is-checked"]), Some("authorization-is-checked"));
         check("x", None);
         check("", None);
+    }
+
+    #[test]
+    fn swapped_letters_are_the_nearest_slip() {
+        let check = |typed, candidates: &[&str], expected| assert_eq!(did_you_mean(typed, candidates.iter().copied()), Some(expected), "{typed}");
+        check("servesr", &["server", "servers"], "servers");
+        check("skpi", &["skip_if", "skip"], "skip");
+        check("reda", &["redact", "read"], "read");
+        check("$lne", &["$lte", "$len"], "$len");
+        check("$get", &["$gt", "$gte"], "$gte");
+        check("$let", &["$close_to", "$lte"], "$lte");
     }
 }

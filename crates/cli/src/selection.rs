@@ -20,7 +20,7 @@ pub(crate) struct SelectionArgs {
     /// Run only tests that match this expression, such as 'tag(smoke) & !name(/slow/)'; if repeated, tests that match any
     #[arg(short = 'E', long = "filter", alias = "filter-expr", alias = "filterset", value_name = "EXPRESSION")]
     filters: Vec<String>,
-    /// Run only one of N parts of the tests, such as 2/5; a test stays in its part when others are added
+    /// Run only one of N parts of the tests, such as 2/5; parts differ in size by one test at most
     #[arg(long, value_name = "I/N", value_parser = |text: &str| text.parse::<Shard>())]
     shard: Option<Shard>,
     /// Run only tests that failed, were canceled or never ran when last selected from this directory

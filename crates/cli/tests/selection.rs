@@ -335,14 +335,27 @@ fn every_case_is_in_one_shard() {
     let shards: Vec<Vec<String>> = ["1/3", "2/3", "3/3"].iter().map(|shard| world.planned(&["--shard", shard])).collect();
     let all: BTreeSet<String> = shards.iter().flatten().cloned().collect();
     assert_eq!((shards.iter().map(Vec::len).sum::<usize>(), all.len()), (12, 12));
-    // A new test moves no other one, wherever it stands and however the file is named.
-    let more = SUITE.replace("tests:\n", "tests:\n  - { name: new, steps: [ping] }\n");
-    std::fs::write(world.path("s.mcproof.yaml"), more).unwrap();
+    assert!(shards.iter().all(|shard| shard.len() == 4), "{shards:?}");
+    // However the file is named.
     let absolute = world.path("s.mcproof.yaml").canonicalize().unwrap();
     for (number, before) in (1..).zip(&shards) {
-        let mut after = world.planned(&["--shard", &format!("{number}/3"), absolute.to_str().unwrap()]);
-        after.retain(|case| !case.starts_with("new "));
-        assert_eq!(after, *before);
+        assert_eq!(world.planned(&["--shard", &format!("{number}/3"), absolute.to_str().unwrap()]), *before);
+    }
+}
+
+/// A matrix of jobs has as many jobs as somebody wrote there, whatever is selected.
+#[test]
+fn a_shard_without_tests_passes_and_says_so() {
+    let world = World::new(SUITE);
+    let one = ["-E", "name(=ping)", "--transport", "stdio"];
+    let ran: Vec<_> = ["1/2", "2/2"].iter().map(|shard| world.run(&[&["test", "--shard", shard], &one[..]].concat())).collect();
+    assert!(ran.iter().all(|ran| ran.code == Some(0)), "{}{}", ran[0].stdout, ran[1].stdout);
+    let empty: Vec<_> = ran.iter().filter(|ran| ran.stdout.contains("/2 has no tests: only 1 test is selected")).collect();
+    assert_eq!(empty.len(), 1, "{}{}", ran[0].stdout, ran[1].stdout);
+    for shard in ["1/2", "2/2"] {
+        assert_eq!(world.run(&["plan", "--shard", shard, "-E", "name(=ping)", "--transport", "stdio"]).code, Some(0));
+        let none = world.run(&["test", "--shard", shard, "-E", "name(pnig)"]);
+        assert!(none.code == Some(4) && none.stderr.contains("none of 12 tests matches"), "{}{}", none.stdout, none.stderr);
     }
 }
 

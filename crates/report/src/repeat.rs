@@ -42,8 +42,15 @@ fn name_filter(name: &str) -> String {
     if name.chars().all(is_plain) && is_bare(name) {
         return format!("name(={name})");
     }
-    // A dot matches itself as well.
-    let pattern: String = name.chars().map(|character| if is_plain(character) { character } else { '.' }).collect();
+    let mut pattern = String::new();
+    for character in name.chars() {
+        match character {
+            // A dot matches itself as well, but no line break.
+            '\n' => pattern.push_str(r"\s"),
+            plain if is_plain(plain) => pattern.push(plain),
+            _ => pattern.push('.'),
+        }
+    }
     format!("name(/^{pattern}$/)")
 }
 
@@ -81,7 +88,7 @@ mod tests {
         check("a.yaml", "an order", &bare, "mcproof test a.yaml --filter 'name(=an order) & transport(=stdio)'");
         check("my suite.yaml", "x", &bare, "mcproof test 'my suite.yaml' --filter 'name(=x) & transport(=stdio)'");
         check("a", "it's (a/b)", &bare, "mcproof test a --filter 'name(/^it.s .a.b.$/) & transport(=stdio)'");
-        check("a", "\u{1b}[2J\n", &bare, "mcproof test a --filter 'name(/^..2J.$/) & transport(=stdio)'");
+        check("a", "\u{1b}[2J\n", &bare, r"mcproof test a --filter 'name(/^..2J\s$/) & transport(=stdio)'");
         check("it's", "naïve", &bare, r"mcproof test 'it'\''s' --filter 'name(=naïve) & transport(=stdio)'");
         let repeat = Repeat {
             flags: vec!["--era".into(), "modern".into(), "--var".into(), "q=two words".into()],

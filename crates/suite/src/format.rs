@@ -162,6 +162,8 @@ pub trait Described: Sync {
     fn name(&self) -> &'static str;
     /// Name, documentation, shape and presence of every key.
     fn keys(&self) -> Vec<(&'static str, &'static str, Shape, Presence)>;
+    /// That it has no such key, and which one may have been meant.
+    fn unknown_key(&self, typed: &str) -> Diagnostic;
 }
 
 impl<T> Described for Object<T> {
@@ -171,6 +173,10 @@ impl<T> Described for Object<T> {
 
     fn keys(&self) -> Vec<(&'static str, &'static str, Shape, Presence)> {
         self.keys.iter().map(|key| (key.name, key.doc, key.shape, key.presence)).collect()
+    }
+
+    fn unknown_key(&self, typed: &str) -> Diagnostic {
+        self.unknown(typed)
     }
 }
 

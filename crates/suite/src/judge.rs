@@ -23,7 +23,7 @@ pub use compile::{MATCHER_KEYS, MatcherKey, Subject};
 pub use expectation::{expect, mismatch, pretty};
 pub use matcher::Matcher;
 pub use number::{has_large_number, has_long_integer};
-pub(crate) use number::{is_long, large_number};
+pub(crate) use number::{equality, is_long, large_number};
 pub use path::{JsonPath, PathError};
 pub use payload::{Numbers, Origin, Payload};
 pub(crate) use redact::{changes, redact};

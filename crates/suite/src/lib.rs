@@ -5,6 +5,7 @@ pub mod audit;
 pub mod auth;
 pub mod bounds;
 mod command;
+mod declared;
 mod discover;
 pub mod document;
 mod duration;

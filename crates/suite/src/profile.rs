@@ -1,5 +1,6 @@
 //! `profiles:` of a suite: what is different against another deployment of the same server.
 
+use super::declared;
 use super::document::{Entry, Kind, Node};
 use super::faults::FAULT;
 use super::format::{Key, Object, Presence, Shape};
@@ -14,7 +15,8 @@ use super::server::SERVER;
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_record::Diagnostic;
 
-/// One value of `profiles:`. Its values are read where they stand in the suite once the profile is laid over it.
+/// One value of `profiles:`. Its values are read where they stand in the suite once the profile is laid over it; those of a profile that
+/// is not chosen are held against their declaration.
 pub static PROFILE: Object<ProfileDraft> = Object {
     name: "a profile",
     keys: &[
@@ -72,6 +74,12 @@ pub(crate) fn apply(reader: &mut Reader<'_>, tree: Node) -> (Node, Vec<String>) 
         if let (true, true, Kind::Map(entries)) = (Some(&key.text) == chosen.as_ref(), readable, &value.kind) {
             let entries: Vec<Entry> = entries.iter().filter(|entry| entry.key.text != "tags").cloned().collect();
             selected = Some((entries, draft.tags));
+        } else if let Kind::Map(entries) = &value.kind {
+            for entry in entries {
+                if let Some(key) = PROFILE.keys.iter().find(|key| key.name == entry.key.text && key.name != "tags") {
+                    declared::check(reader, key.shape, &entry.value);
+                }
+            }
         }
     }
     if let Some((entries, tags)) = selected {

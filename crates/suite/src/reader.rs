@@ -12,6 +12,7 @@ use super::template::{self, Outcome, Scope, resolve};
 use super::test::TMP;
 use mcproof_record::{Diagnostic, Place, Severity};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Reader<'a> {
     pub(crate) redact: Vec<Redaction>,
     /// Snapshots of the case so far.
     pub(crate) snapshots: u32,
+    /// The places of those that a case has so far, by what tells their files apart.
+    pub(crate) snapshot_names: BTreeMap<String, Place>,
     /// Whether the files of the snapshots may be touched.
     pub(crate) snapshots_permitted: bool,
     /// Which of `later` is still to come.
@@ -61,6 +64,7 @@ impl<'a> Reader<'a> {
             output: OutputCheck::default(),
             redact: Vec::new(),
             snapshots: 0,
+            snapshot_names: BTreeMap::new(),
             snapshots_permitted: false,
             later_from: 0,
             swapped: Vec::new(),
@@ -73,9 +77,14 @@ impl<'a> Reader<'a> {
     }
 
     pub fn report(&mut self, diagnostic: Diagnostic, span: Span) {
+        self.report_at(diagnostic, self.source.place(span));
+    }
+
+    /// As `report`, where only the place is left.
+    pub(crate) fn report_at(&mut self, diagnostic: Diagnostic, place: Place) {
         // Whoever has so many mistakes looks at the first ones.
         if self.diagnostics.len() < MOST_MISTAKES {
-            self.diagnostics.push(diagnostic.at(self.source.place(span)));
+            self.diagnostics.push(diagnostic.at(place));
         }
     }
 

@@ -362,12 +362,12 @@ fn read_case(
     let isolation = draft.isolation.unwrap_or(defaults.isolation);
     let mut saved = defaults.saved.clone();
     // What surrounds all cases has taken the first numbers.
-    let (of_suite, taken) = (reader.output, reader.snapshots);
+    let (of_suite, taken, names_taken) = (reader.output, reader.snapshots, reader.snapshot_names.clone());
     reader.output = draft.output.unwrap_or(reader.output);
     let setup = read_steps(reader, &draft.setup, defaults.servers, &mut saved);
     let steps = read_steps(reader, &draft.steps, defaults.servers, &mut saved);
     let teardown = read_steps(reader, &draft.teardown, defaults.servers, &mut saved);
-    (reader.output, reader.snapshots) = (of_suite, taken);
+    (reader.output, reader.snapshots, reader.snapshot_names) = (of_suite, taken, names_taken);
     let leaks = draft.leaks.take().unwrap_or_else(|| defaults.leaks.clone());
     let is_skipped = draft.skips.iter().any(|skip| skip.transports.is_empty() && skip.era.is_none() && skip.lacks.is_none());
     // Faults that hit nothing fail a test, and so do leaks.

@@ -97,6 +97,43 @@ fn what_proves_nothing_is_warned_of() {
     insta::assert_snapshot!("weak", each_block(include_str!("tests/weak.txt"), |text| read(text).unwrap().notices));
 }
 
+#[test]
+fn a_profile_that_is_not_chosen_is_read_strictly() {
+    let suite = |profile: &str| format!("server: {{ stdio: x }}\nprofiles: {{ nightly: {profile} }}\ntests: [{{ name: a, steps: [ping] }}]\n");
+    let check = |profile: &str, expected: &[&str]| {
+        let found = render(&read(&suite(profile)).expect_err(profile));
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        found.iter().zip(expected).for_each(|(found, expected)| assert!(found.contains(expected), "{found} does not say {expected}"));
+    };
+    check("{ timeouts: { requets: 60s } }", &["did you mean `request`?"]);
+    check("{ timeouts: { request: soon }, leaks: { repaet: 3 } }", &["`soon`", "`repaet`"]);
+    check("{ faults: [{ latenyc: 1ms }], isolation: fiel }", &["`latenyc`", "`fiel`"]);
+    check("{ server: { htpt: { url: \"https://x.example/mcp\" } } }", &["did you mean `http`?"]);
+    check("{ server: { http: { url: \"https://x.example/mcp\", auth: { bearre: x } } }, retries: -1 }", &["did you mean `bearer`?", "expected"]);
+    for good in [
+        "{ server: { http: { url: \"${env.NOT_SET}\", auth: { bearer: \"${env.NOT_SET}\" } } }, timeouts: { request: \"${wait}\" } }",
+        "{ leaks: true, retries: 2, retry: { max: 2 }, isolation: file, timeouts: { tools: { a: 1s } }, faults: { latency: 1ms } }",
+    ] {
+        assert!(read(&suite(good)).is_ok(), "{good}");
+    }
+}
+
+/// Each would take the file of the other one.
+#[test]
+fn two_snapshots_of_a_test_have_two_names() {
+    let suite = |steps: &str| format!("server: {{ stdio: x }}\ntests:\n  - name: a\n    steps:\n{steps}");
+    let two = |one: &str, other: &str| suite(&format!("      - {{ call: x, snapshot: {one} }}\n      - {{ call: x, snapshot: {other} }}\n"));
+    for (one, other, called) in [("x", "x", "x"), ("\"2\"", "true", "2")] {
+        let found = render(&read(&two(one, other)).expect_err("they are the same file"));
+        assert!(matches!(found.as_slice(), [only] if only.starts_with("6:") && only.contains(&format!("called `{called}` already, in line 5"))), "{found:?}");
+    }
+    for (one, other) in [("x", "y"), ("true", "true"), ("x", "true")] {
+        assert!(read(&two(one, other)).is_ok(), "{one}, {other}");
+    }
+    let rows = "server: { stdio: x }\ntests:\n  - { name: 'a ${n}', rows: [{ n: 1 }, { n: 2 }], steps: [{ call: x, snapshot: x }] }\n  - { name: b, steps: [{ call: x, snapshot: x }] }\n";
+    assert!(read(rows).is_ok());
+}
+
 fn each_block(blocks: &str, diagnostics: impl Fn(&str) -> Vec<Diagnostic>) -> String {
     let mut table = String::new();
     for block in blocks.split("### ").skip(1) {

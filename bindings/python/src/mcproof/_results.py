@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Dict, Generic, List, Mapping, Optional, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ JsonObject = Dict[str, Any]
 ItemT = TypeVar("ItemT", bound="Item")
 SelfT = TypeVar("SelfT", bound="Answer")
 CallT = TypeVar("CallT", bound="CallResult")
+
+# What the engine takes for a pattern and not for plain text.
+_PATTERN = re.compile(r"/.+/[imsx]*", re.DOTALL)
 
 
 def _camel(name: str) -> str:
@@ -258,12 +262,16 @@ class CallResult(Answer):
         return self
 
     def expect_error(self: CallT, text: Any = None) -> CallT:
-        """Expects `isError`, and if `text` is given (a text, `/a pattern/i` or matchers) that the text of the response matches it."""
+        """Expects `isError`, and if `text` is given, that the text of the response contains it, as `tool_error` does in suites.
+
+        `text` may also be `/a pattern/i` or matchers, which the text has to match.
+        """
         __tracebackhide__ = True
         self._client._expect({"value": self.raw}, {"isError": True}, None, self.frame)
         self._error_expected = True
         if text is not None:
-            self._client._expect(self._called(), {"$text": text}, None, self.frame)
+            is_part = isinstance(text, str) and not _PATTERN.fullmatch(text)
+            self._client._expect(self._called(), {"$text": {"$contains": text} if is_part else text}, None, self.frame)
         return self
 
     def _called(self) -> JsonObject:

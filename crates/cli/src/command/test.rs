@@ -282,6 +282,8 @@ impl Arguments {
         let counts = summary.counts();
         Ok(match stopped {
             Some(exit) => exit,
+            // The other parts of the run have its tests, and a warning says so.
+            None if plan.is_empty() && written == Written::All => Exit::Passed,
             // Tests that were all left out prove nothing, and no tests even less.
             None if counts == (Counts { skipped: counts.skipped, ..Counts::default() }) => {
                 let all = if counts.skipped > 0 { "all tests were skipped" } else { "there were no tests" };
@@ -300,14 +302,17 @@ impl Arguments {
                 // Whoever waits for the report must not take its absence for success.
                 Written::Incompletely => Exit::BadInput,
             },
-            None if summary.reached_a_server() || has_failed_by_itself(&summary) => Exit::Failed,
+            None if summary.reached_a_server() || has_failed_by_itself(plan, &summary) => Exit::Failed,
             None => Exit::Unreachable,
         })
     }
 }
 
 /// Whether a command of a suite failed: then possibly no server was used, and none is unreachable.
-fn has_failed_by_itself(summary: &Summary) -> bool {
+fn has_failed_by_itself(plan: &Plan, summary: &Summary) -> bool {
+    if summary.outcomes.values().any(|outcome| plan.failed_in_command(outcome)) {
+        return true;
+    }
     let codes = summary.outcomes.values().flat_map(|outcome| &outcome.diagnostics).map(|diagnostic| diagnostic.code.as_str());
     codes.into_iter().any(|code| matches!(code, "command-failed" | "command-not-started" | "command-timeout"))
 }

@@ -3,10 +3,12 @@
 use super::expand::{SetAside, Work, expand, expand_left_out, repeat};
 use super::filter::Filter;
 use super::shard::{Shard, case_key, shuffled};
-use crate::plan::{Case, LeftOutBy, ProfileTags, Suite};
+use crate::plan::{Action, Case, LeftOutBy, ProfileTags, Step, Suite};
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_protocol::Transport;
-use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep, Severity, counted};
+use mcproof_record::{
+    CaseKey, CaseOutcome, CasePlan, Diagnostic, FORMAT_VERSION, Place, PlannedCase, PlannedRun, PlannedStep, Severity, counted,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -49,7 +51,7 @@ pub enum Order {
     },
 }
 
-/// The cases of a run; never empty.
+/// The cases of a run; empty only for a part of a run that has fewer cases than parts.
 #[derive(Clone)]
 pub struct Plan {
     /// In the order of the suites: an id is a position in here.
@@ -95,19 +97,23 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
         }
     }
     let key = |work: &Work| case_key(&work.plan, &selection.folder);
-    if let Some(unfinished) = &selection.unfinished {
-        let before = left.len();
+    let mut selected = left.len();
+    // Before what depends on the last run, which each machine knows for its own part only.
+    if let Some(shard) = selection.shard {
+        let mut held = shard.holds(&left.iter().map(key).collect::<Vec<_>>()).into_iter();
+        left.retain(|_| held.next().is_some_and(|is_held| is_held));
+        if left.is_empty() {
+            let verb = if selected == 1 { "is" } else { "are" };
+            let message = format!("shard {shard} has no tests: only {} {verb} selected", tests(selected));
+            idle.push(Diagnostic::warning("empty-shard", message).hint("the other shards run them all; part the run into fewer shards"));
+        }
+        selected = left.len();
+    }
+    if let (Some(unfinished), false) = (&selection.unfinished, left.is_empty()) {
         left.retain(|work| unfinished.contains(&key(work)));
         if left.is_empty() {
-            let message = format!("none of {} failed or was left unfinished in the last run in this directory", tests(before));
+            let message = format!("none of {} failed or was left unfinished in the last run in this directory", tests(selected));
             return Err(nothing(message, "run all tests without --rerun-failed"));
-        }
-    }
-    if let Some(shard) = selection.shard {
-        let before = left.len();
-        left.retain(|work| shard.holds(&key(work)));
-        if left.is_empty() {
-            return Err(nothing(format!("shard {shard} holds none of {}", tests(before)), "part the run into fewer shards"));
         }
     }
     let left_out = u32::try_from(total - left.len()).unwrap_or(u32::MAX);
@@ -117,6 +123,24 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
 }
 
 impl Plan {
+    /// Whether this is a part of a run that has fewer cases than parts.
+    pub fn is_empty(&self) -> bool {
+        self.cases.is_empty()
+    }
+
+    /// Whether a case failed in a step that runs a command: it did what no server has a part in.
+    pub fn failed_in_command(&self, outcome: &CaseOutcome) -> bool {
+        let Some(work) = self.cases.iter().find(|work| work.plan.id == outcome.id) else { return false };
+        let (case, shared) = (work.case(), &work.suite.shared);
+        let steps = [&shared.setup, &case.hooks.setup, &case.steps, &case.hooks.teardown, &shared.teardown].into_iter().flatten();
+        let commands = steps.flat_map(Step::leaves).filter(|step| matches!(step.action, Action::Run(_)));
+        let commands: Vec<&Place> = commands.map(|step| &step.place).collect();
+        let steps = outcome.steps.iter().filter(|step| !step.passed).map(|step| &step.place);
+        // A test that took too long ended within a step that has no outcome.
+        let errors = outcome.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+        steps.chain(errors.filter_map(|error| error.place.as_ref())).any(|place| commands.contains(&place))
+    }
+
     /// The suites of its cases, each once.
     pub(super) fn suites(&self) -> impl Iterator<Item = &Suite> {
         let mut last = std::ptr::null();

@@ -1,5 +1,5 @@
 //! Which case is which, whatever else is in the suites: what parts a run between machines, and what shuffles it.
-//! Knows names only, so that a new test moves no other one.
+//! Knows names only, so that it is the same on every machine, wherever a test stands and however its file is named.
 
 use mcproof_record::{CaseKey, CasePlan};
 use mcproof_system::files::without_dots;
@@ -18,8 +18,17 @@ pub struct Shard {
 }
 
 impl Shard {
-    pub(super) fn holds(self, key: &CaseKey) -> bool {
-        hash(key, 0, 0) % u64::from(self.count) == u64::from(self.index - 1)
+    /// Whether each of these cases is in this part. They are dealt out in the order of their hashes, so that no part has more
+    /// than one case more than another, and slow neighbors come into different ones.
+    pub(super) fn holds(self, keys: &[CaseKey]) -> Vec<bool> {
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_by_cached_key(|position| hash(&keys[*position], 0, 0));
+        let mut held = vec![false; keys.len()];
+        let skipped = usize::try_from(self.index - 1).unwrap_or(usize::MAX);
+        for position in order.into_iter().skip(skipped).step_by(usize::try_from(self.count).unwrap_or(usize::MAX)) {
+            held[position] = true;
+        }
+        held
     }
 }
 
@@ -86,18 +95,23 @@ mod tests {
     }
 
     #[test]
-    fn each_case_is_in_one_shard_and_stays_there() {
-        for count in 1..=7 {
-            let shards: Vec<Shard> = (1..=count).map(|index| Shard { index, count }).collect();
-            let mut sizes = vec![0; shards.len()];
-            for number in 0..700 {
-                let holding: Vec<usize> = (0..shards.len()).filter(|shard| shards[*shard].holds(&key(&number.to_string()))).collect();
-                assert_eq!(holding.len(), 1);
-                sizes[holding[0]] += 1;
+    fn each_case_is_in_one_shard_and_all_shards_have_as_many() {
+        for (cases, count) in [(700, 1), (700, 2), (700, 7), (5, 2), (5, 4), (5, 5), (2, 5), (0, 3)] {
+            let keys: Vec<CaseKey> = (0..cases).map(|number: usize| key(&number.to_string())).collect();
+            let shards: Vec<Vec<bool>> = (1..=count).map(|index| Shard { index, count }.holds(&keys)).collect();
+            for case in 0..cases {
+                assert_eq!(shards.iter().filter(|held| held[case]).count(), 1);
             }
-            let fair = 700 / shards.len();
-            assert!(sizes.iter().all(|size| (fair * 2 / 3..=fair * 4 / 3 + 1).contains(size)), "{sizes:?}");
+            let sizes: Vec<usize> = shards.iter().map(|held| held.iter().filter(|is_held| **is_held).count()).collect();
+            let fair = cases / sizes.len();
+            assert!(sizes.iter().all(|size| (fair..=fair + 1).contains(size)), "{sizes:?}");
         }
+        // The order in which cases are written moves none.
+        let (there, back) = (["a", "b", "c", "d", "e"].map(key), ["e", "d", "c", "b", "a"].map(key));
+        let half = Shard { index: 1, count: 2 };
+        let mut held = half.holds(&back);
+        held.reverse();
+        assert_eq!(half.holds(&there), held);
         // Machines and versions agree on it.
         assert_eq!(hash(&key("a"), 0, 0), 9_765_917_481_684_916_905);
     }

@@ -4,7 +4,7 @@
 use super::Snapshots;
 use super::expand::Work;
 use super::sessions::Sessions;
-use crate::judge::{Numbers, Payload, changes, large_number, redact};
+use crate::judge::{Numbers, Payload, changes, equality, large_number, redact};
 use crate::plan::{Case, Redaction, Snapshot, Step, Suite};
 use crate::restriction::Restriction;
 use mcproof_record::{Diagnostic, Difference};
@@ -62,7 +62,8 @@ pub fn compare(file: &Path, value: &Value, numbers: Numbers, rules: &[Redaction]
         return Err(Diagnostic::error("snapshot-unusable", message).hint(format!("leave it out with `redact: ['{large}']`")));
     }
     let reviewed = read(file).map_err(|reason| unusable(file, "read", &reason))?;
-    if reviewed.as_ref() == Some(&now) {
+    // As `expect` compares: what is shown as a difference, and what is one, are the same.
+    if reviewed.as_ref().is_some_and(|reviewed| equality(reviewed, &now, Numbers::Exact) == Some(true)) {
         return Ok(Compared::Same);
     }
     let target = match mode {
