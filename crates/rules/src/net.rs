@@ -210,7 +210,8 @@ fn calls_answered_once(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let (take, _) = silent().next()?;
     let tools: Vec<String> = silent().map(|(_, attempt)| attempt.subject().to_owned()).collect::<BTreeSet<_>>().into_iter().collect();
     let message = format!("{} responded at once, and then to no further call with the same arguments", named(&tools));
-    let hint = "a lock that is not released looks like this, and so does a tool that waits for something to happen: call it twice in one session, such as in a suite";
+    let hint = "a lock that is not released looks like this, and so does a tool that waits for something to happen: call it twice in one session, such as in a suite; \
+                a tool that is slow gets more time by --timeout and --deadline";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
 }
 

@@ -290,5 +290,11 @@ mod tests {
         check(&(sent(2) + &sent(3) + &came(3) + &canceled(2)), false);
         check(&(sent(1) + &came(1) + &sent(2) + &canceled(2) + &sent(3) + &came(3)), false);
         check(&(sent(1) + &came(1) + &sent(2) + &sent(3) + &came(3) + "~ 100\n" + &came(2)), false);
+        // What is slow now and then: another call took nearly as long.
+        let patient = sent(4).replace("\"b\":\"4\"", "\"b\":4") + "~ 8000\n" + &came(4);
+        let lost = sent(1) + &came(1) + &sent(2) + &sent(3) + &came(3) + "~ 5000\n" + &canceled(2);
+        check(&lost, true);
+        check(&(lost.clone() + &patient), true);
+        check(&(lost + "@ call-slow-at-times a\n" + &patient), false);
     }
 }
