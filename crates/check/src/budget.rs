@@ -237,6 +237,10 @@ struct Known {
     ignored: BTreeSet<String>,
     /// How long the slowest call of each tool took that got a response.
     calls: BTreeMap<String, Duration>,
+    /// What was waited for as long as the user gives a request, with how many of it at once.
+    waited_long: BTreeSet<(String, usize)>,
+    /// Tools of which such a wait showed that they respond late at times.
+    slow_at_times: BTreeSet<String>,
     /// It lists so many tools that another request serves as well wherever any will do.
     lists_many: bool,
 }
@@ -300,6 +304,19 @@ impl Waits {
         lock(&self.known).calls.get(tool).copied().unwrap_or_default()
     }
 
+    /// Whether nobody has waited so long for so many of this at once so far: such a wait takes long, and says the same to the whole check.
+    pub(super) fn begin_long_wait(&self, what: &str, times: usize) -> bool {
+        lock(&self.known).waited_long.insert((what.to_owned(), times))
+    }
+
+    pub(super) fn was_slow_at_times(&self, tool: &str) {
+        lock(&self.known).slow_at_times.insert(tool.to_owned());
+    }
+
+    pub(super) fn is_slow_at_times(&self, tool: &str) -> bool {
+        lock(&self.known).slow_at_times.contains(tool)
+    }
+
     pub(super) fn was_silent(&self, method: &str, after: Duration) {
         lock(&self.known).silent.insert(method.to_owned());
         *lock(&self.in_vain) += after;
@@ -325,6 +342,17 @@ mod tests {
         assert_eq!(waits.patience("tools/list", pace), Some(NEXT_SILENCE + Duration::from_secs(9)));
         waits.was_silent("tools/list", IN_VAIN + Duration::from_secs(9));
         assert_eq!(waits.patience("prompts/list", pace), None);
+    }
+
+    #[test]
+    fn what_a_long_wait_showed_is_known_to_every_conversation() {
+        let budget = Budget::default();
+        let (first, second) = (budget.beside_others(), budget.beside_others());
+        assert!(first.begin_long_wait("search", 6));
+        assert!(!second.begin_long_wait("search", 6) && second.begin_long_wait("search", 1));
+        assert!(!second.is_slow_at_times("search"));
+        first.was_slow_at_times("search");
+        assert!(second.is_slow_at_times("search"));
     }
 
     #[test]

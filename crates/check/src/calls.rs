@@ -1,6 +1,6 @@
 //! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
 
-use super::explorer::{Explorer, ParallelOutcome, ParallelRequest, left_out_because, timed_out};
+use super::explorer::{AT_ONCE, Explorer, ParallelOutcome, ParallelRequest, left_out_because, timed_out};
 use super::listing::whole;
 use super::{CheckOptions, Permission, features, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
@@ -627,7 +627,7 @@ fn time_for_calls(check_options: &CheckOptions) -> Instant {
 }
 
 /// Calls tools again that answered at once, with the same arguments: a lock that was never released, or a connection that was never
-/// given back, shows only then. False if one of them is silent now, and the server is not.
+/// given back, shows only then. False if one of them is silent now, or slow, and the server is not.
 async fn call_again(explorer: &mut Explorer<'_>, quick: &[&Callable]) -> bool {
     let mut silent: Vec<&Callable> = quick.to_vec();
     for patience in [PATIENCE, LONG_PATIENCE] {
@@ -645,6 +645,10 @@ async fn call_again(explorer: &mut Explorer<'_>, quick: &[&Callable]) -> bool {
     if silent.is_empty() || explorer.is_over() || !explorer.is_alive_after("call-again").await {
         return true;
     }
+    // What still waits for its turn, as where a backend allows a few calls per minute, is not silent.
+    let calls: Vec<ParallelRequest> = silent.iter().map(|tool| tool.call("call-again", tool.arguments.clone())).collect();
+    let responding = explorer.wait_for_silent(&calls, 1).await;
+    silent.retain(|tool| !responding.contains(&tool.name));
     silent.iter().for_each(|tool| explorer.record_observation(SILENT_AGAIN, &tool.name));
     false
 }
@@ -719,6 +723,11 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
     if told.is_none() && silent.len() > 1 {
         silent = wait_for_each(explorer, silent).await;
     }
+    if told.is_none() {
+        let calls: Vec<ParallelRequest> = silent.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+        let responding = explorer.wait_for_silent(&calls, 1).await;
+        silent.retain(|tool| !responding.contains(&tool.name));
+    }
     record_unanswered(explorer, &silent.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>());
 }
 
@@ -777,13 +786,17 @@ async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
 
 /// Calls a tool that was silent at times until one call takes long, and waits for that: a tool may be slow now and then.
 async fn wait_for_late(explorer: &mut Explorer<'_>, tool: &Callable) {
+    let call = tool.call("call-patiently", tool.arguments.clone());
+    explorer.wait_for_silent(std::slice::from_ref(&call), AT_ONCE).await;
+    if explorer.is_slow_at_times(&tool.name) {
+        return;
+    }
     let until = time_for_calls(explorer.check_options);
     for _ in 0..MOST_PATIENT {
         if explorer.is_over() || Instant::now() >= until {
             return;
         }
-        let call = tool.call("call-patiently", tool.arguments.clone());
-        let outcomes = explorer.request_in_parallel(&[call], LONG_PATIENCE, Instant::now() + LONG_PATIENCE).await;
+        let outcomes = explorer.request_in_parallel(std::slice::from_ref(&call), LONG_PATIENCE, Instant::now() + LONG_PATIENCE).await;
         match outcomes.first() {
             Some(outcome) if outcome.response.is_none() => return,
             Some(outcome) if outcome.took >= LEAST_PATIENCE => return explorer.record_observation(SLOW_AT_TIMES, &tool.name),
@@ -937,7 +950,9 @@ async fn ask_again(explorer: &mut Explorer<'_>, unusual: Unusual, call: &OddCall
     // What is that large is copied and logged, and takes its time.
     let patience = if unusual == Unusual::Large { LONGEST_PATIENCE } else { LONG_PATIENCE };
     let is_silent = ask(&again, patience).await.is_some_and(|(is_answered, took)| !is_answered && took >= patience);
-    if is_silent && usual * 10 < patience {
+    // One of the usual calls may be as slow at times.
+    let responds = is_silent && !explorer.wait_for_silent(std::slice::from_ref(&call.unusual), MOST_SILENT).await.is_empty();
+    if is_silent && !responds && usual * 10 < patience {
         explorer.record_observation(UNUSUAL_UNANSWERED, &format!("{} {}", unusual.probe(), call.unusual.subject));
     } else if is_silent {
         explorer.record_observation(EXPLORED_IN_PART, &told);

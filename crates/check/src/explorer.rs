@@ -69,7 +69,7 @@ const NO_PROCESSOR: &str = "the machine was too busy: the server waited for a pr
 const TURNS_OF_THE_DROPPED: usize = 8;
 
 /// Parallel requests that are in flight at the same time.
-const AT_ONCE: usize = 6;
+pub(super) const AT_ONCE: usize = 6;
 
 /// How long a starting server may delay the start of the next.
 const LONGEST_WAIT_FOR_START_SLOT: Duration = Duration::from_secs(1);

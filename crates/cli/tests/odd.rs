@@ -425,6 +425,18 @@ fn a_serial_server_with_a_slow_tool_is_sound_and_one_that_loses_a_call_is_not() 
     check(&["0", "forgets-fourth"], 1, "although others like them got a response");
 }
 
+/// What was given up before `--timeout` may be on its way: latency that varies is no loss.
+#[test]
+fn a_server_whose_tool_is_slow_now_and_then_is_sound() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/varying.py").display().to_string();
+    for (manner, seconds) in [("every-third", "4"), ("every-third", "8"), ("one-per", "2")] {
+        let ran = run(Path::new("."), &["check", "--deadline", "3m", "--", "python3", &program, manner, seconds]);
+        let is_sound = ran.code == Some(0) && ran.stdout.contains("0 failures") && !ran.stdout.contains("inconclusive");
+        assert!(is_sound, "{manner} {seconds}: {:?}\n{}{}", ran.code, ran.stdout, ran.stderr);
+        assert!(!ran.stdout.contains("request-gets-response"), "{manner} {seconds}: {}", ran.stdout);
+    }
+}
+
 /// Two traces of calls that say the same are still different where the server did anything else.
 #[test]
 fn a_comparison_of_traces_sees_more_than_responses() {

@@ -5,7 +5,7 @@
 use super::ConversationView;
 use super::rule_definition::Violation;
 use mcproof_analysis::named;
-use mcproof_analysis::probes::{LOST_AT_ONCE, LOST_REFUSAL, LOST_REQUEST, SILENT_AGAIN, UNANSWERED_CALL};
+use mcproof_analysis::probes::{LOST_AT_ONCE, LOST_REFUSAL, LOST_REQUEST, SILENT_AGAIN, SLOW_AT_TIMES, UNANSWERED_CALL};
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
 use mcproof_record::{FrameId, Gap, GapKind, Judged, RuleResult};
@@ -63,6 +63,8 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
     // These have a gap of their own.
     let told = [UNANSWERED_CALL, SILENT_AGAIN].map(|mark| conversations.iter().flat_map(move |one| one.probes(mark)));
     let told: BTreeSet<&str> = told.into_iter().flatten().filter_map(|mark| mark.probed.subject.as_deref()).collect();
+    // What is found in one conversation explains the same in another one that did not wait as long.
+    let broken: BTreeSet<String> = conversations.iter().flat_map(lost).filter(Lost::is_violation).map(|lost| lost.what).collect();
     let is_found = |index: usize, lost: &Lost| {
         let mut findings = results.iter().filter_map(|result| match &result.judged {
             Judged::Broken { findings } => Some(findings),
@@ -74,7 +76,7 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
         // One that no call got a response of is a part of that gap, although there was no time to call it as often.
         let never_responds = |tool: &str| conversations.iter().all(|one| slowest_call(one, tool).is_none());
         let is_told = lost.tool.as_deref().is_some_and(|tool| told.contains(tool) || (!told.is_empty() && never_responds(tool)));
-        !lost.is_violation() && !is_told && !is_slow(conversations, lost) && !is_found(index, lost)
+        !broken.contains(&lost.what) && !is_told && !is_slow(conversations, lost) && !is_found(index, lost)
     };
     let lost = conversations.iter().enumerate().flat_map(|(index, one)| lost(one).into_iter().map(move |lost| (index, lost)));
     let lost: Vec<(usize, Lost)> = lost.filter(|(index, lost)| is_open(*index, lost)).collect();
@@ -95,9 +97,15 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
 /// Sentences about calls of tools that are slow at other times as well.
 pub(super) fn in_part(conversations: &[ConversationView<'_>]) -> Option<String> {
     let lost = conversations.iter().flat_map(lost).filter(|lost| !lost.is_violation() && is_slow(conversations, lost));
-    let tools: Vec<String> = lost.filter_map(|lost| lost.tool).collect::<BTreeSet<_>>().into_iter().collect();
+    let marked = slow_at_times(conversations).into_iter().map(str::to_owned);
+    let tools: Vec<String> = lost.filter_map(|lost| lost.tool).chain(marked).collect::<BTreeSet<_>>().into_iter().collect();
     let are = if tools.len() == 1 { "is" } else { "are" };
     (!tools.is_empty()).then(|| format!("{} {are} slow: not all calls got a response in time", named(&tools)))
+}
+
+/// Tools that respond late at times, as somebody saw who waited for it.
+pub(super) fn slow_at_times<'c>(conversations: &'c [ConversationView<'_>]) -> BTreeSet<&'c str> {
+    conversations.iter().flat_map(|one| one.probes(SLOW_AT_TIMES)).filter_map(|mark| mark.probed.subject.as_deref()).collect()
 }
 
 /// Whether a call took as long in any conversation, or its response came when nobody waited any more.

@@ -203,11 +203,15 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
 
 /// Tools that answered at once and not again, while the server answered others. Such a tool may wait for something to happen.
 fn calls_answered_once(conversations: &[ConversationView<'_>]) -> Option<Gap> {
-    let silent = || conversations.iter().enumerate().flat_map(|(take, one)| one.probes(SILENT_AGAIN).map(move |attempt| (take, attempt)));
+    // Another client may have waited longer.
+    let slow = &lost_requests::slow_at_times(conversations);
+    let marks = || conversations.iter().enumerate().flat_map(|(take, one)| one.probes(SILENT_AGAIN).map(move |attempt| (take, attempt)));
+    let silent = || marks().filter(move |(_, attempt)| !slow.contains(attempt.subject()));
     let (take, _) = silent().next()?;
     let tools: Vec<String> = silent().map(|(_, attempt)| attempt.subject().to_owned()).collect::<BTreeSet<_>>().into_iter().collect();
     let message = format!("{} responded at once, and then to no further call with the same arguments", named(&tools));
-    let hint = "a lock that is not released looks like this, and so does a tool that waits for something to happen: call it twice in one session, such as in a suite";
+    let hint = "a lock that is not released looks like this, and so does a tool that waits for something to happen: call it twice in one session, such as in a suite; \
+                a tool that is slow gets more time by --timeout and --deadline";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
 }
 
@@ -222,7 +226,10 @@ fn calls_lost_by_cancellations(conversations: &[ConversationView<'_>]) -> Option
 
 /// Tools that answer at once, unless something about their arguments is unusual.
 fn unusual_calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap> {
-    let marks = || conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNUSUAL_UNANSWERED).map(move |mark| (take, mark)));
+    let slow = lost_requests::slow_at_times(conversations);
+    let is_explained = &|subject: &str| subject.split_once(' ').is_some_and(|(_, tool)| slow.contains(tool));
+    let all = || conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNUSUAL_UNANSWERED).map(move |mark| (take, mark)));
+    let marks = || all().filter(move |(_, mark)| !is_explained(mark.subject()));
     let (take, _) = marks().next()?;
     let mut tools: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, mark) in marks() {

@@ -6,7 +6,8 @@ use super::ConversationView;
 use super::answers::{Pairing, Request, first_abuse};
 use super::causes::GOES_ON;
 use super::lifecycle::was_hung_up;
-use mcproof_analysis::probes::{POSTED, SLOW_AT_TIMES};
+use super::lost_requests::slow_at_times;
+use mcproof_analysis::probes::POSTED;
 use mcproof_analysis::{HttpExchange, named};
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_protocol::methods;
@@ -21,8 +22,9 @@ const LEAST: usize = 2;
 /// How long a request is waited for at least, and how many times as long as for the slowest response to the same one.
 const LEAST_WAIT: Duration = Duration::from_millis(700);
 const TIMES: u32 = 10;
-/// A call that was waited for so long is not only late, even if its tool is slow at times.
+/// A call that was waited for so long is not only late, even if its tool is slow at times, unless others of it took nearly as long.
 const LATE: Duration = Duration::from_millis(4500);
+const TIMES_LATE: u32 = 3;
 
 /// A request that is like another one: its method, and its params without `_meta`.
 type Kind = (String, String);
@@ -64,6 +66,8 @@ impl Fate {
 pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
     let failures_are_told = results.iter().any(|result| result.rule == GOES_ON && matches!(result.judged, Judged::Broken { .. }));
     let (mut slowest, mut lost) = (BTreeMap::<Kind, Duration>::new(), Vec::<(Kind, Lost)>::new());
+    // By what was called, with any arguments.
+    let mut slowest_of = BTreeMap::<String, Duration>::new();
     let mut served = BTreeSet::<Kind>::new();
     for (index, conversation) in conversations.iter().enumerate() {
         let (pairing, end) = (Pairing::of(conversation), first_abuse(conversation));
@@ -96,6 +100,8 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
                     let took = conversation.elapsed(request.frame, answer.frame).unwrap_or_default();
                     let known = slowest.entry(kinds[position].clone()).or_default();
                     *known = (*known).max(took);
+                    let known = slowest_of.entry(subject(request)).or_default();
+                    *known = (*known).max(took);
                     if answer.value.get("result").is_some() {
                         served.insert(exact(request));
                     }
@@ -104,10 +110,10 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
             }
         }
     }
-    let slow: BTreeSet<&str> =
-        conversations.iter().flat_map(|one| one.probes(SLOW_AT_TIMES)).filter_map(|mark| mark.probed.subject.as_deref()).collect();
+    let slow = slow_at_times(conversations);
+    let late = |lost: &Lost| slowest_of.get(&lost.subject).map_or(LATE, |took| LATE.max(*took * TIMES_LATE));
     let is_slow = |lost: &Lost| lost.subject.strip_prefix("tools/call ").is_some_and(|tool| slow.contains(tool));
-    lost.retain(|(_, lost)| !matches!(lost.fate, Fate::GivenUp(waited) if waited < LATE) || !is_slow(lost));
+    lost.retain(|(_, lost)| !matches!(lost.fate, Fate::GivenUp(waited) if waited < late(lost)) || !is_slow(lost));
     lost.retain(|(kind, lost)| {
         slowest.get(kind).is_some_and(|took| match lost.fate {
             Fate::GivenUp(waited) => waited >= LEAST_WAIT && waited >= *took * TIMES,
@@ -284,5 +290,11 @@ mod tests {
         check(&(sent(2) + &sent(3) + &came(3) + &canceled(2)), false);
         check(&(sent(1) + &came(1) + &sent(2) + &canceled(2) + &sent(3) + &came(3)), false);
         check(&(sent(1) + &came(1) + &sent(2) + &sent(3) + &came(3) + "~ 100\n" + &came(2)), false);
+        // What is slow now and then: another call took nearly as long.
+        let patient = sent(4).replace("\"b\":\"4\"", "\"b\":4") + "~ 8000\n" + &came(4);
+        let lost = sent(1) + &came(1) + &sent(2) + &sent(3) + &came(3) + "~ 5000\n" + &canceled(2);
+        check(&lost, true);
+        check(&(lost.clone() + &patient), true);
+        check(&(lost + "@ call-slow-at-times a\n" + &patient), false);
     }
 }

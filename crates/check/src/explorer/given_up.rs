@@ -1,10 +1,10 @@
 //! What a client does about requests that it gave up: it lets the server come to rest before it counts another wait, and sends them once
 //! more before the conversation ends, each by itself. Knows requests and times, not what is right.
 
-use super::{AT_ONCE, Explorer, NEVER, ParallelRequest, with_patience};
+use super::{AT_ONCE, Explorer, NEVER, ParallelOutcome, ParallelRequest, with_patience};
 use crate::state;
 use mcproof_analysis::arguments::Unusual;
-use mcproof_analysis::probes::{EXPLORED_IN_PART, LOST_AT_ONCE, LOST_REFUSAL, LOST_REQUEST};
+use mcproof_analysis::probes::{EXPLORED_IN_PART, LOST_AT_ONCE, LOST_REFUSAL, LOST_REQUEST, SLOW_AT_TIMES};
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
 use mcproof_record::{Direction, FrameBody, FrameId, ProbeOutcome, Probed};
@@ -20,7 +20,9 @@ const REST_OF_A_CALL: Duration = Duration::from_secs(4);
 const LONGEST_REST_OF_A_CALL: Duration = Duration::from_secs(15);
 /// How long a request is waited for that is sent again. One that was given up after so long is not.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A request that was given up sooner had no time.
+/// A wait that shows that a request was lost lasts so long at least, unless the user gives each request less: latency varies.
+const LONG_WAIT: Duration = Duration::from_secs(15);
+/// A request that was given up sooner had no time. A response that takes as long is late.
 const LEAST_WAIT: Duration = Duration::from_millis(600);
 /// How many times as long as its response takes by itself a request was waited for that was lost among others.
 const TIMES: u32 = 10;
@@ -34,9 +36,11 @@ const MOST: usize = 4;
 /// Of a request that is sent again by itself, and of several like it at once.
 const AGAIN: &str = "sent-again";
 const AGAIN_AT_ONCE: &str = "sent-again-at-once";
+/// Of a call that is waited for as long as the user gives a request.
+const PATIENTLY: &str = "call-patiently";
 /// What is sent again elsewhere and has marks of its own there, and what may wait as long as it likes.
 const WITH_MARKS: [&str; 8] =
-    ["call", "call-again", "call-slow", "call-patiently", "call-unusual-again", "task-result", AGAIN, AGAIN_AT_ONCE];
+    ["call", "call-again", "call-slow", PATIENTLY, "call-unusual-again", "task-result", AGAIN, AGAIN_AT_ONCE];
 /// Calls whose arguments are wrong: who refuses them does nothing.
 const WRONG: [&str; 3] = ["call-missing-argument", "call-wrong-type", "call-out-of-range-argument"];
 /// Methods whose requests get a response at once, or after some work.
@@ -78,6 +82,24 @@ impl GivenUp {
     fn kind(&self) -> (String, &'static str) {
         let probe = self.request.probe;
         (name_of(&self.request), if WRONG.contains(&probe) { WRONG[0] } else { probe })
+    }
+}
+
+/// A request that was given up, and lost again when it was sent again, if it was.
+struct LostAgain {
+    given_up: GivenUp,
+    /// Of the last attempt.
+    frame: FrameId,
+    waited: Duration,
+}
+
+impl LostAgain {
+    fn request(&self) -> &ParallelRequest {
+        &self.given_up.request
+    }
+
+    fn is_refusal(&self) -> bool {
+        WRONG.contains(&self.request().probe)
     }
 }
 
@@ -177,10 +199,16 @@ impl Explorer<'_> {
         given_up.sort_by_key(|one| Reverse(one.waited));
         let mut kinds = BTreeSet::new();
         given_up.retain(|one| kinds.insert(one.kind()));
-        let mut again = 0;
+        let lost = self.send_each_again(given_up).await;
+        self.mark_after_long_waits(lost).await;
+    }
+
+    /// Gives what is lost again, or was not sent again because it was waited for as long before.
+    async fn send_each_again(&mut self, given_up: Vec<GivenUp>) -> Vec<LostAgain> {
+        let (mut again, mut lost) = (0, Vec::new());
         for one in given_up {
             if self.session.closed_because().is_some() {
-                return;
+                return lost;
             }
             let name = name_of(&one.request);
             // A call that has an effect is not repeated for its own sake.
@@ -194,7 +222,7 @@ impl Explorer<'_> {
             let is_slow = self.waits.slowest_call_of(&name) * TIMES_LATE >= one.waited && !WRONG.contains(&one.request.probe);
             let usual = PATIENCE.max(self.check_options.call_patience.unwrap_or_default());
             if one.waited >= usual || is_slow || self.is_over() {
-                self.mark_lost(LOST_REQUEST, &one, one.frame);
+                lost.push(LostAgain { frame: one.frame, waited: one.waited, given_up: one });
                 continue;
             }
             if again == MOST {
@@ -221,34 +249,142 @@ impl Explorer<'_> {
                     self.record_observation(EXPLORED_IN_PART, &message);
                 }
                 (None, Some((frame, ProbeOutcome::Silent))) => {
-                    self.mark_lost(LOST_REQUEST, &one, frame);
+                    lost.push(LostAgain { frame, waited: outcome.took, given_up: one });
                     // Of one that is dead, nothing more is learnt.
                     if matches!(self.come_to_rest().await, Rest::NotReached(_)) {
-                        return;
+                        return lost;
                     }
                 }
                 // The time was over.
-                (None, None) if self.session.closed_because().is_none() => self.mark_lost(LOST_REQUEST, &one, one.frame),
+                (None, None) if self.session.closed_because().is_none() => {
+                    lost.push(LostAgain { frame: one.frame, waited: one.waited, given_up: one });
+                }
                 (None, _) => {}
             }
+        }
+        lost
+    }
+
+    /// Marks what is lost, once it was waited for as long as the user gives a request: a tool that is slow now and then loses nothing.
+    async fn mark_after_long_waits(&mut self, mut lost: Vec<LostAgain>) {
+        let timeout = self.check_options.timeout;
+        let is_open = |one: &LostAgain| one.request().method == methods::TOOLS_CALL && one.waited < timeout;
+        if self.session.closed_because().is_none() {
+            let refusals = lost.iter_mut().filter(|one| one.is_refusal() && is_open(one));
+            self.wait_for_refusals(refusals.collect()).await;
+            // A response of the same tool that was late as well explains one that was not waited for as long.
+            lost.retain(|one| !one.is_refusal() || self.is_long(one.waited) || !self.is_slow_at_times(&name_of(one.request())));
+            let calls = lost.iter().filter(|one| !one.is_refusal() && is_open(one));
+            let calls: Vec<ParallelRequest> = calls.map(|one| one.request().clone()).collect();
+            self.wait_for_silent(&calls, AT_ONCE).await;
+        }
+        // The judges know the slowest call of each tool.
+        for one in lost {
+            self.mark_lost(LOST_REQUEST, &one.given_up, one.frame, one.waited);
+        }
+    }
+
+    /// Sends calls with wrong arguments at the same time, each tool's once in a check, and notes how long they were waited for.
+    async fn wait_for_refusals(&mut self, mut lost: Vec<&mut LostAgain>) {
+        lost.retain(|one| self.begin_long_wait(&format!("refusal {}", name_of(one.request())), 1));
+        lost.truncate(AT_ONCE);
+        if lost.is_empty() || self.is_over() {
+            return;
+        }
+        let again: Vec<ParallelRequest> = lost.iter().map(|one| ParallelRequest { probe: AGAIN, ..one.request().clone() }).collect();
+        let (patience, before) = (self.longest_wait(), self.probes.len());
+        let outcomes = self.request_in_parallel(&again, patience, Instant::now() + patience + MOMENT).await;
+        for (one, outcome) in lost.into_iter().zip(outcomes) {
+            let name = name_of(one.request());
+            let is_its = |probed: &&Probed| probed.probe == AGAIN && probed.subject.as_ref() == Some(&one.request().subject);
+            let sent = self.probes[before..].iter().find(is_its).map(|probed| (probed.first, probed.outcome));
+            match (outcome.response, sent) {
+                (Some(_), _) if outcome.took >= LEAST_WAIT => self.mark_slow(&name),
+                (None, Some((frame, ProbeOutcome::Silent))) => (one.frame, one.waited) = (frame, outcome.took),
+                _ => {}
+            }
+        }
+    }
+
+    /// Calls tools that were silent, each so many times at once if there are not too many, and waits as long as the user gives a request,
+    /// as far as the deadline allows. Marks those that are slow, at times at least, and gives all that respond. Each tool is waited for once in a check.
+    pub(crate) async fn wait_for_silent(&mut self, calls: &[ParallelRequest], times: usize) -> BTreeSet<String> {
+        let is_new = |call: &&ParallelRequest| {
+            let name = name_of(call);
+            !self.waits.is_slow_at_times(&name) && self.begin_long_wait(&name, times)
+        };
+        let new: Vec<&ParallelRequest> = if self.is_over() { Vec::new() } else { calls.iter().filter(is_new).take(AT_ONCE).collect() };
+        let count = (new.len() * times).min(AT_ONCE);
+        let again: Vec<ParallelRequest> =
+            new.into_iter().cycle().take(count).map(|call| ParallelRequest { probe: PATIENTLY, ..call.clone() }).collect();
+        let mut responding = BTreeSet::new();
+        if !again.is_empty() {
+            let patience = self.longest_wait();
+            let outcomes = self.request_in_parallel(&again, patience, Instant::now() + patience + MOMENT).await;
+            for (call, outcome) in again.iter().zip(outcomes).filter(|(_, outcome)| outcome.response.is_some()) {
+                let name = name_of(call);
+                if outcome.took >= LEAST_WAIT {
+                    self.mark_slow(&name);
+                }
+                responding.insert(name);
+            }
+        }
+        responding.extend(calls.iter().map(name_of).filter(|name| self.waits.is_slow_at_times(name)));
+        responding
+    }
+
+    /// As long as the user gives a request, if that leaves time for the rest.
+    fn longest_wait(&self) -> Duration {
+        let left = self.time_left();
+        (left / 2).max(LONG_WAIT.min(left * 3 / 4)).max(PATIENCE).min(self.check_options.timeout)
+    }
+
+    /// Whether only what was lost gets no response for so long. What was given up sooner may be on its way.
+    fn is_long(&self, waited: Duration) -> bool {
+        waited >= LONG_WAIT.min(self.check_options.timeout)
+    }
+
+    /// Whether nobody has waited so long for so many of this at once. A conversation that has little time left leaves it to another one.
+    fn begin_long_wait(&self, what: &str, times: usize) -> bool {
+        let what = if self.is_long(self.longest_wait()) { what.to_owned() } else { format!("{what} (in part)") };
+        self.waits.begin_long_wait(&what, times)
+    }
+
+    pub(crate) fn is_slow_at_times(&self, tool: &str) -> bool {
+        self.waits.is_slow_at_times(tool)
+    }
+
+    fn mark_slow(&mut self, tool: &str) {
+        if !self.waits.is_slow_at_times(tool) {
+            self.waits.was_slow_at_times(tool);
+            self.record_observation(SLOW_AT_TIMES, tool);
         }
     }
 
     /// As many as may have been under way when the first one was lost.
     async fn send_several_at_once(&mut self, one: &GivenUp) {
-        let patience = PATIENCE.min(self.check_options.timeout);
+        let name = name_of(&one.request);
+        let is_first = self.begin_long_wait(&name, AT_ONCE);
+        let patience = if is_first { self.longest_wait() } else { PATIENCE.min(self.check_options.timeout) };
         let again = vec![ParallelRequest { probe: AGAIN_AT_ONCE, ..one.request.clone() }; AT_ONCE];
         let outcomes = self.request_in_parallel(&again, patience, Instant::now() + patience + MOMENT).await;
         let lost = outcomes.iter().filter(|outcome| outcome.response.is_none() && outcome.took >= patience).count();
+        let is_late = |outcome: &ParallelOutcome| outcome.response.is_some() && outcome.took >= LEAST_WAIT;
+        if one.request.method == methods::TOOLS_CALL && outcomes.iter().any(is_late) {
+            self.mark_slow(&name);
+        }
         let frame = self.probes.iter().rfind(|probed| probed.probe == AGAIN_AT_ONCE && probed.outcome == ProbeOutcome::Silent);
         if let Some(frame) = frame.map(|probed| probed.first).filter(|_| lost > 0) {
-            self.mark_lost(LOST_AT_ONCE, one, frame);
+            self.mark_lost(LOST_AT_ONCE, one, frame, patience);
         }
     }
 
-    fn mark_lost(&mut self, mark: &str, lost: &GivenUp, frame: FrameId) {
-        let is_refusal = mark == LOST_REQUEST && WRONG.contains(&lost.request.probe);
-        let mark = if is_refusal { LOST_REFUSAL } else { mark };
+    fn mark_lost(&mut self, mark: &str, lost: &GivenUp, frame: FrameId, waited: Duration) {
+        let mark = match mark {
+            _ if !self.is_long(waited) => LOST_REQUEST,
+            LOST_REQUEST if WRONG.contains(&lost.request.probe) => LOST_REFUSAL,
+            mark => mark,
+        };
         let (probe, subject) = (mark.into(), Some(name_of(&lost.request)));
         self.probes.push(Probed { probe, subject, first: frame, end: FrameId(frame.0 + 1), outcome: ProbeOutcome::Silent });
     }
