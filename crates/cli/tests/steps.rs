@@ -142,7 +142,12 @@ fn a_tool_is_held_to_its_own_output_schema() {
 #[test]
 fn a_subscription_is_to_a_list_or_to_a_uri() {
     let of = |topic: &str| format!("{SHOP}tests: [{{ name: a, steps: [{{ subscribe: {topic} }}] }}]\n");
-    check(&of("tool"), &[], 2, &["`tool` is neither the URI of a resource nor one of `tools`, `prompts`, `resources`", "did you mean `tools`?"]);
+    check(
+        &of("tool"),
+        &[],
+        2,
+        &["`tool` is neither the URI of a resource nor one of `tools`, `prompts`, `resources`", "did you mean `tools`?"],
+    );
     check(&of("prices"), &[], 2, &["a URI has a scheme, such as `file:///a.txt`"]);
 }
 
@@ -153,7 +158,12 @@ fn weak_expectations_are_warned_of_and_run() {
     check(&text, &[], 0, &["warning: every response is accepted", "1 passed"]);
     for expected in ["{ $regex: '\\d*' }", "{ $text: '/(order \\d+)?/' }", "{ $regex: 'x|' }"] {
         let step = format!("{{ call: calculate, with: {{ a: 1, b: 1 }}, expect: {expected} }}");
-        check(&format!("{SHOP}tests: [{{ name: a, steps: [{step}] }}]\n"), &[], 0, &["warning: this pattern matches every text", "1 passed"]);
+        check(
+            &format!("{SHOP}tests: [{{ name: a, steps: [{step}] }}]\n"),
+            &[],
+            0,
+            &["warning: this pattern matches every text", "1 passed"],
+        );
     }
 }
 

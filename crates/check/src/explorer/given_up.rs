@@ -39,8 +39,7 @@ const AGAIN_AT_ONCE: &str = "sent-again-at-once";
 /// Of a call that is waited for as long as the user gives a request.
 const PATIENTLY: &str = "call-patiently";
 /// What is sent again elsewhere and has marks of its own there, and what may wait as long as it likes.
-const WITH_MARKS: [&str; 8] =
-    ["call", "call-again", "call-slow", PATIENTLY, "call-unusual-again", "task-result", AGAIN, AGAIN_AT_ONCE];
+const WITH_MARKS: [&str; 8] = ["call", "call-again", "call-slow", PATIENTLY, "call-unusual-again", "task-result", AGAIN, AGAIN_AT_ONCE];
 /// Calls whose arguments are wrong: who refuses them does nothing.
 const WRONG: [&str; 3] = ["call-missing-argument", "call-wrong-type", "call-out-of-range-argument"];
 /// Methods whose requests get a response at once, or after some work.

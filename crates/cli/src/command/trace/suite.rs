@@ -10,7 +10,7 @@ use crate::{output, settings, whole_file};
 use mcproof_client::inherited_secrets;
 use mcproof_client::redaction::REDACTED;
 use mcproof_client::redaction::Redactor;
-use mcproof_record::{FrameBody, counted};
+use mcproof_record::{Direction, FrameBody, counted, read_message};
 use mcproof_report::escape_line;
 use mcproof_trace::{CallStream, Item, SessionKey, TraceRoom};
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ pub(in crate::command) fn translate(file: &Path, server: Option<&str>, runs_in: 
 fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
     let mut stream = CallStream::new(open(file)?.within(TraceRoom::default()));
     let mut sessions: BTreeMap<SessionKey, RecordedSession> = BTreeMap::new();
-    let mut size = 0;
+    let (mut size, mut unread) = (0, 0);
     for item in stream.by_ref() {
         match item.map_err(|error| unreadable(file, &error))? {
             Item::Session(info) => {
@@ -91,6 +91,7 @@ fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
             }
             Item::Frame(frame) => {
                 let Some(session) = sessions.get_mut(&frame.session) else { continue };
+                unread += usize::from(frame.direction == Direction::ToServer && is_unreadable(&frame.body));
                 match frame.body {
                     FrameBody::Spawned { command, .. } => drop(session.command.get_or_insert(command)),
                     // What came first is the endpoint: later requests may go to an authorization server.
@@ -118,7 +119,20 @@ fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
         session.era = stream.facts(*key).and_then(|facts| facts.era()).map(str::to_owned).or(session.info.era.clone());
     }
     told(stream.ending()).into_iter().for_each(output::talk);
+    if unread > 0 {
+        output::talk(&format!("left out: {} of the client that cannot be read as JSON\n", counted(unread, "message")));
+    }
     Ok(sessions.into_values().collect())
+}
+
+/// Whether what a client sent is no step because it is not JSON.
+fn is_unreadable(body: &FrameBody) -> bool {
+    let bytes = match body {
+        FrameBody::Line { bytes, .. } => bytes.as_bytes(),
+        FrameBody::HttpRequest { body, .. } => body.as_bytes(),
+        _ => return false,
+    };
+    !bytes.trim_ascii().is_empty() && read_message(bytes).is_err()
 }
 
 /// A suite tests one server.
