@@ -39,8 +39,7 @@ const AGAIN_AT_ONCE: &str = "sent-again-at-once";
 /// Of a call that is waited for as long as the user gives a request.
 const PATIENTLY: &str = "call-patiently";
 /// What is sent again elsewhere and has marks of its own there, and what may wait as long as it likes.
-const WITH_MARKS: [&str; 8] =
-    ["call", "call-again", "call-slow", PATIENTLY, "call-unusual-again", "task-result", AGAIN, AGAIN_AT_ONCE];
+const WITH_MARKS: [&str; 8] = ["call", "call-again", "call-slow", PATIENTLY, "call-unusual-again", "task-result", AGAIN, AGAIN_AT_ONCE];
 /// Calls whose arguments are wrong: who refuses them does nothing.
 const WRONG: [&str; 3] = ["call-missing-argument", "call-wrong-type", "call-out-of-range-argument"];
 /// Methods whose requests get a response at once, or after some work.
@@ -307,7 +306,8 @@ impl Explorer<'_> {
     }
 
     /// Calls tools that were silent, each so many times at once if there are not too many, and waits as long as the user gives a request,
-    /// as far as the deadline allows. Marks those that are slow, at times at least, and gives all that respond. Each tool is waited for once in a check.
+    /// as far as the deadline allows. Marks those that are slow, at times at least, and gives all that respond. Each tool is waited for once
+    /// in a check.
     pub(crate) async fn wait_for_silent(&mut self, calls: &[ParallelRequest], times: usize) -> BTreeSet<String> {
         let is_new = |call: &&ParallelRequest| {
             let name = name_of(call);
@@ -321,8 +321,15 @@ impl Explorer<'_> {
         if !again.is_empty() {
             let patience = self.longest_wait();
             let outcomes = self.request_in_parallel(&again, patience, Instant::now() + patience + MOMENT).await;
-            for (call, outcome) in again.iter().zip(outcomes).filter(|(_, outcome)| outcome.response.is_some()) {
+            for (call, outcome) in again.iter().zip(outcomes) {
                 let name = name_of(call);
+                if outcome.response.is_none() {
+                    // What one usual call does not get in this time, several do not get either.
+                    if times == 1 {
+                        self.begin_long_wait(&name, AT_ONCE);
+                    }
+                    continue;
+                }
                 if outcome.took >= LEAST_WAIT {
                     self.mark_slow(&name);
                 }
@@ -350,6 +357,7 @@ impl Explorer<'_> {
         self.waits.begin_long_wait(&what, times)
     }
 
+    /// Whether a long wait in any conversation of the check had a late response of a tool.
     pub(crate) fn is_slow_at_times(&self, tool: &str) -> bool {
         self.waits.is_slow_at_times(tool)
     }
