@@ -273,7 +273,9 @@ impl Explorer<'_> {
             self.wait_for_refusals(refusals.collect()).await;
             // A response of the same tool that was late as well explains one that was not waited for as long.
             lost.retain(|one| !one.is_refusal() || self.is_long(one.waited) || !self.is_slow_at_times(&name_of(one.request())));
-            let calls = lost.iter().filter(|one| !one.is_refusal() && is_open(one));
+            // One that never responded is waited for where tools are called first.
+            let responds = |one: &LostAgain| !self.waits.slowest_call_of(&name_of(one.request())).is_zero();
+            let calls = lost.iter().filter(|one| !one.is_refusal() && is_open(one) && responds(one));
             let calls: Vec<ParallelRequest> = calls.map(|one| one.request().clone()).collect();
             self.wait_for_silent(&calls, AT_ONCE).await;
         }
