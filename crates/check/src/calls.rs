@@ -950,11 +950,15 @@ async fn ask_again(explorer: &mut Explorer<'_>, unusual: Unusual, call: &OddCall
     // What is that large is copied and logged, and takes its time.
     let patience = if unusual == Unusual::Large { LONGEST_PATIENCE } else { LONG_PATIENCE };
     let is_silent = ask(&again, patience).await.is_some_and(|(is_answered, took)| !is_answered && took >= patience);
-    // One of the usual calls may be as slow at times.
-    let responds = is_silent && !explorer.wait_for_silent(std::slice::from_ref(&call.unusual), MOST_SILENT).await.is_empty();
-    if is_silent && !responds && usual * 10 < patience {
+    if !is_silent {
+        // It was silent once, with nothing wrong about it: usual calls may be as slow at times.
+        explorer.wait_for_silent(std::slice::from_ref(&call.usual), AT_ONCE).await;
+        return;
+    }
+    let responds = !explorer.wait_for_silent(std::slice::from_ref(&call.unusual), MOST_SILENT).await.is_empty();
+    if !responds && usual * 10 < patience {
         explorer.record_observation(UNUSUAL_UNANSWERED, &format!("{} {}", unusual.probe(), call.unusual.subject));
-    } else if is_silent {
+    } else {
         explorer.record_observation(EXPLORED_IN_PART, &told);
     }
 }

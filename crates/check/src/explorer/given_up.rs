@@ -273,7 +273,9 @@ impl Explorer<'_> {
             self.wait_for_refusals(refusals.collect()).await;
             // A response of the same tool that was late as well explains one that was not waited for as long.
             lost.retain(|one| !one.is_refusal() || self.is_long(one.waited) || !self.is_slow_at_times(&name_of(one.request())));
-            let calls = lost.iter().filter(|one| !one.is_refusal() && is_open(one));
+            // One that never responded is waited for where tools are called first.
+            let responds = |one: &LostAgain| !self.waits.slowest_call_of(&name_of(one.request())).is_zero();
+            let calls = lost.iter().filter(|one| !one.is_refusal() && is_open(one) && responds(one));
             let calls: Vec<ParallelRequest> = calls.map(|one| one.request().clone()).collect();
             self.wait_for_silent(&calls, AT_ONCE).await;
         }
@@ -306,7 +308,8 @@ impl Explorer<'_> {
     }
 
     /// Calls tools that were silent, each so many times at once if there are not too many, and waits as long as the user gives a request,
-    /// as far as the deadline allows. Marks those that are slow, at times at least, and gives all that respond. Each tool is waited for once in a check.
+    /// as far as the deadline allows. Marks those that are slow, at times at least, and gives all that respond. Each tool is waited for once
+    /// in a check.
     pub(crate) async fn wait_for_silent(&mut self, calls: &[ParallelRequest], times: usize) -> BTreeSet<String> {
         let is_new = |call: &&ParallelRequest| {
             let name = name_of(call);
@@ -320,8 +323,15 @@ impl Explorer<'_> {
         if !again.is_empty() {
             let patience = self.longest_wait();
             let outcomes = self.request_in_parallel(&again, patience, Instant::now() + patience + MOMENT).await;
-            for (call, outcome) in again.iter().zip(outcomes).filter(|(_, outcome)| outcome.response.is_some()) {
+            for (call, outcome) in again.iter().zip(outcomes) {
                 let name = name_of(call);
+                if outcome.response.is_none() {
+                    // What one usual call does not get in this time, several do not get either.
+                    if times == 1 {
+                        self.begin_long_wait(&name, AT_ONCE);
+                    }
+                    continue;
+                }
                 if outcome.took >= LEAST_WAIT {
                     self.mark_slow(&name);
                 }
@@ -349,6 +359,7 @@ impl Explorer<'_> {
         self.waits.begin_long_wait(&what, times)
     }
 
+    /// Whether a long wait in any conversation of the check had a late response of a tool.
     pub(crate) fn is_slow_at_times(&self, tool: &str) -> bool {
         self.waits.is_slow_at_times(tool)
     }
