@@ -45,7 +45,9 @@ mod tests {
         let check = |pattern: &str, flags: &str, expected: bool| {
             assert_eq!(matches_every_text(pattern, flags), expected, "/{pattern}/{flags}");
         };
-        for pattern in ["", "^", "$", ".*", "^.*", ".*$", "[\\s\\S]*", "^[\\s\\S]*$", "()", "\\d*", "(order \\d+)?", "not found|", "x{0,3}$"] {
+        for pattern in
+            ["", "^", "$", ".*", "^.*", ".*$", "[\\s\\S]*", "^[\\s\\S]*$", "()", "\\d*", "(order \\d+)?", "not found|", "x{0,3}$"]
+        {
             check(pattern, "", true);
         }
         for pattern in ["^$", "^\\d*$", "^.*$", "\\d+", "a*b", "^[^<]*$", "\\b", "\\B", "^(a|$)", ".+", "(", "x*|${id}"] {

@@ -158,7 +158,12 @@ fn weak_expectations_are_warned_of_and_run() {
     check(&text, &[], 0, &["warning: every response is accepted", "1 passed"]);
     for expected in ["{ $regex: '\\d*' }", "{ $text: '/(order \\d+)?/' }", "{ $regex: 'x|' }"] {
         let step = format!("{{ call: calculate, with: {{ a: 1, b: 1 }}, expect: {expected} }}");
-        check(&format!("{SHOP}tests: [{{ name: a, steps: [{step}] }}]\n"), &[], 0, &["warning: this pattern matches every text", "1 passed"]);
+        check(
+            &format!("{SHOP}tests: [{{ name: a, steps: [{step}] }}]\n"),
+            &[],
+            0,
+            &["warning: this pattern matches every text", "1 passed"],
+        );
     }
 }
 

@@ -77,7 +77,11 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
         doc: "a string that is JSON, and a matcher for the value in it",
         read: |compiler, node| compiler.nested(node, Test::Json),
     },
-    MatcherKey { name: "$schema", doc: "a JSON Schema that the value has to satisfy, with each `format` that it names", read: |compiler, node| compiler.schema(node) },
+    MatcherKey {
+        name: "$schema",
+        doc: "a JSON Schema that the value has to satisfy, with each `format` that it names",
+        read: |compiler, node| compiler.schema(node),
+    },
     MatcherKey { name: "$text", doc: "the text of the whole response: exact, or a /pattern/", read: |compiler, node| compiler.text(node) },
     MatcherKey {
         name: "$not",
