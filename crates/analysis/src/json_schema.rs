@@ -3,7 +3,7 @@
 
 use crate::suggest::did_you_mean;
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{ValidationError, Validator};
+use jsonschema::{ValidationError, ValidationOptions, Validator};
 use referencing::{Draft, Registry, Resolver, Uri};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -70,11 +70,21 @@ impl fmt::Display for Unusable {
 }
 
 impl Schema {
+    /// Formats are asserted as far as the draft of the schema has it so: not since 2019-09.
     pub fn of(schema: &Value) -> Result<Self, Unusable> {
+        Self::built(schema, jsonschema::options())
+    }
+
+    /// The same with formats asserted, for a schema that somebody wrote to test values. A format that is not known allows every value.
+    pub fn with_formats(schema: &Value) -> Result<Self, Unusable> {
+        Self::built(schema, jsonschema::options().should_validate_formats(true).should_ignore_unknown_formats(true))
+    }
+
+    fn built(schema: &Value, options: ValidationOptions<'_>) -> Result<Self, Unusable> {
         // Before anything is made of it: that follows references, too.
         let document = Document::of(schema)?;
         document.cost_of_any()?;
-        match jsonschema::options().build(schema) {
+        match options.build(schema) {
             Ok(validator) => Ok(Self { validator, document }),
             Err(error) if matches!(error.kind(), ValidationErrorKind::Referencing(_)) => Err(Unusable::LeadsOut(error.to_string())),
             Err(error) => Err(Unusable::Invalid(error.to_string())),
@@ -159,12 +169,36 @@ const OTHER: [&str; 16] = [
     "contentSchema",
 ];
 /// Shorter names are near to many others.
-const SHORTEST_MISSPELLED: usize = 4;
+const SHORTEST_MISSPELLED: usize = 3;
+
+/// Formats of JSON Schema, each of which is asserted by [`Schema::with_formats`].
+const FORMATS: [&str; 19] = [
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "idn-email",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "regex",
+    "relative-json-pointer",
+    "time",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "uuid",
+];
+/// Formats of OpenAPI, which are not asserted: they are no misspelled ones.
+const OTHER_FORMATS: [&str; 8] = ["binary", "byte", "double", "float", "int32", "int64", "password", "url"];
 
 /// A name in a schema that means nothing there and is almost a keyword, and that keyword.
 pub fn misspelled_keyword(schema: &Value) -> Option<(String, &'static str)> {
-    fn look(schema: &Value, depth: usize) -> Option<(String, &'static str)> {
-        let members = schema.as_object().filter(|_| depth < DEEPEST)?;
+    first_in(schema, 0, &|members| {
         let is_unknown = |name: &str| {
             let is_name =
                 name.chars().count() >= SHORTEST_MISSPELLED && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
@@ -176,18 +210,33 @@ pub fn misspelled_keyword(schema: &Value) -> Option<(String, &'static str)> {
         let is_whole = |name: &str, keyword: &str| keyword.len().abs_diff(name.len()) <= 2;
         let mut near =
             unknown.filter_map(|name| Some((name.clone(), did_you_mean(name, unset().filter(|keyword| is_whole(name, keyword)))?)));
-        near.next().or_else(|| {
-            members.iter().find_map(|(keyword, value)| {
-                let named = match (keyword.as_str(), value) {
-                    ("$defs" | "definitions", Value::Object(schemas)) => schemas.values().collect(),
-                    _ => Vec::new(),
-                };
-                let all = named.into_iter().chain(schemas_for_same(keyword, value)).chain(schemas_for_inner(keyword, value));
-                all.into_iter().find_map(|schema| look(schema, depth + 1))
-            })
+        near.next()
+    })
+}
+
+/// A format in a schema that nobody knows and that is almost one of JSON Schema, and that format.
+pub fn misspelled_format(schema: &Value) -> Option<(String, &'static str)> {
+    first_in(schema, 0, &|members| {
+        let format = members.get("format")?.as_str()?;
+        let is_unknown = !FORMATS.contains(&format) && !OTHER_FORMATS.contains(&format);
+        let near = did_you_mean(format, FORMATS).filter(|_| is_unknown)?;
+        Some((format.to_owned(), near))
+    })
+}
+
+/// What is found first in a schema or in the schemas inside of it.
+fn first_in<T>(schema: &Value, depth: usize, find: &dyn Fn(&Map<String, Value>) -> Option<T>) -> Option<T> {
+    let members = schema.as_object().filter(|_| depth < DEEPEST)?;
+    find(members).or_else(|| {
+        members.iter().find_map(|(keyword, value)| {
+            let named = match (keyword.as_str(), value) {
+                ("$defs" | "definitions", Value::Object(schemas)) => schemas.values().collect(),
+                _ => Vec::new(),
+            };
+            let all = named.into_iter().chain(schemas_for_same(keyword, value)).chain(schemas_for_inner(keyword, value));
+            all.into_iter().find_map(|schema| first_in(schema, depth + 1, find))
         })
-    }
-    look(schema, 0)
+    })
 }
 
 impl From<TooCostly> for Unusable {
@@ -452,6 +501,7 @@ mod tests {
         check(json!({ "items": { "propertis": {} } }), Some(("propertis", "properties")));
         check(json!({ "anyOf": [true, { "min_length": 1 }] }), Some(("min_length", "minLength")));
         check(json!({ "$defs": { "a": { "patern": "x" } } }), Some(("patern", "pattern")));
+        check(json!({ "typ": "integer" }), Some(("typ", "type")));
         // Names of members, values, and what others put into schemas.
         check(json!({ "properties": { "requird": {}, "typ": true }, "required": ["requird"] }), None);
         check(json!({ "enum": [{ "requird": 1 }], "default": { "propertis": 1 } }), None);
@@ -459,6 +509,23 @@ mod tests {
             json!({ "example": 1, "nullable": true, "unit": "ms", "x-requird": 1, "$id": "a", "id": "b", "errorMessage": "no", "order": 1 }),
             None,
         );
+    }
+
+    #[test]
+    fn formats_are_asserted_where_they_are_asked_for() {
+        let check = |format: &str, text: &str, expected: bool| {
+            let schema = json!({ "type": "string", "format": format });
+            assert_eq!(Schema::with_formats(&schema).unwrap().is_valid(&json!(text)), Ok(expected), "{format} {text}");
+            assert_eq!(Schema::of(&schema).unwrap().is_valid(&json!(text)), Ok(true), "{format} {text}");
+        };
+        check("email", "not an email", false);
+        check("email", "a@example.com", true);
+        check("date-time", "yesterday", false);
+        check("int32", "yesterday", true);
+        let near = |schema: Value| misspelled_format(&schema).map(|(_, near)| near);
+        assert_eq!(near(json!({ "properties": { "a": { "format": "dat" } } })), Some("date"));
+        assert_eq!(near(json!({ "format": "datetime" })), Some("date-time"));
+        assert_eq!(near(json!({ "format": "email" })).or(near(json!({ "format": "int32" }))).or(near(json!({ "format": "isbn" }))), None);
     }
 
     #[test]

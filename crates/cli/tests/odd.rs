@@ -499,6 +499,8 @@ fn a_test_tells_what_its_author_misspelled() {
     let schema = |keyword: &str| format!("steps: [{{ call: echo, expect: {{ $schema: {{ type: string, {keyword} }} }} }}]");
     check(&schema("minLength: 1"), 0, "1 passed");
     check(&schema("minLenght: 1"), 2, "");
+    check(&schema("format: dat"), 2, "");
+    check(&schema("format: date-time"), 1, "valid by its schema");
 }
 
 /// The verbs that use a server, as a person would type them; a lock is there for those that compare.

@@ -148,6 +148,16 @@ fn a_tool_that_the_server_does_not_have_is_told_with_those_it_has() {
     for step in ["{ call: nothing-of-the-kind, fails: true }", "{ call: ehco, rpc_error: { code: -32602 } }"] {
         check(&of(step), &[], 0, &["1 passed"]);
     }
+    // Prompts, their arguments and resources as well.
+    check(&of("{ prompt: triag, with: {}, fails: true }"), &[], 1, &["the server has no prompt `triag`: did you mean `triage`?"]);
+    check(
+        &of("{ prompt: triage, with: { isue: ISSUE-1 }, rpc_error: true }"),
+        &[],
+        1,
+        &["`triage` has no argument `isue`: did you mean `issue`?"],
+    );
+    check(&of("{ read: 'tracker://project', fails: true }"), &[], 1, &["the server has no resource `tracker://project`: did you mean"]);
+    check(&of("{ prompt: nothing-of-the-kind, with: {}, fails: true }"), &[], 0, &["1 passed"]);
     // Whatever it is given, it fails.
     for failure in ["fails", "rpc_error"] {
         check(&of(&format!("{{ call: ehco, {failure}: true }}")), &[], 1, &["error: the server has no tool `ehco`: did you mean `echo`?"]);

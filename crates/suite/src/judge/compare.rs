@@ -392,7 +392,7 @@ impl<'a> Comparison<'a> {
                 if let Some(lower_names) = lower_names {
                     lower_names(&mut filled);
                 }
-                match Schema::of(&filled) {
+                match Schema::with_formats(&filled) {
                     Ok(schema) => built = schema,
                     Err(unusable) => return self.unusable(matcher, path, &unusable.to_string()),
                 }

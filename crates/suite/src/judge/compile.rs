@@ -5,7 +5,7 @@ use super::text::{Pattern, TextPattern};
 use crate::document::{Entry, Kind, Node};
 use crate::source::{Source, Span};
 use crate::template;
-use mcproof_analysis::json_schema::{Schema, misspelled_keyword};
+use mcproof_analysis::json_schema::{Schema, misspelled_format, misspelled_keyword};
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_record::Diagnostic;
 use serde_json::Value;
@@ -77,7 +77,11 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
         doc: "a string that is JSON, and a matcher for the value in it",
         read: |compiler, node| compiler.nested(node, Test::Json),
     },
-    MatcherKey { name: "$schema", doc: "a JSON Schema that the value has to satisfy", read: |compiler, node| compiler.schema(node) },
+    MatcherKey {
+        name: "$schema",
+        doc: "a JSON Schema that the value has to satisfy, with each `format` that it names",
+        read: |compiler, node| compiler.schema(node),
+    },
     MatcherKey { name: "$text", doc: "the text of the whole response: exact, or a /pattern/", read: |compiler, node| compiler.text(node) },
     MatcherKey {
         name: "$not",
@@ -318,10 +322,15 @@ impl Compiler<'_> {
             self.diagnostics.push(diagnostic.at(self.source.place(node.span)).hint(format!("did you mean `{near}`?")));
             return None;
         }
+        if let Some((name, near)) = misspelled_format(&schema).filter(|(name, _)| !template::is_template(name)) {
+            let diagnostic = Diagnostic::error("unknown-format", format!("`{name}` is not a format of JSON Schema"));
+            self.diagnostics.push(diagnostic.at(self.source.place(node.span)).hint(format!("did you mean `{near}`?")));
+            return None;
+        }
         if has_template(&schema) {
             return Some(Test::Schema { schema, compiled: None });
         }
-        match Schema::of(&schema) {
+        match Schema::with_formats(&schema) {
             Ok(compiled) => Some(Test::Schema { schema, compiled: Some(Arc::new(compiled)) }),
             Err(unusable) => {
                 let diagnostic = Diagnostic::error("bad-schema", unusable.to_string());

@@ -263,6 +263,7 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
     }
     if let (true, Some(tool)) = (attempt.diagnostics.is_empty(), &done.target) {
         attempt.diagnostics.extend(open.outputs.misspelled(step, tool, &answer, open, deadline.idle).await);
+        attempt.diagnostics.extend(open.outputs.misspelled_other(step, tool, &answer, open, deadline.idle).await);
         if let (true, Some(Exchange { arguments, .. })) = (attempt.diagnostics.is_empty(), attempt.exchanges.last()) {
             attempt.diagnostics.extend(open.outputs.misspelled_argument(step, tool, arguments, open, deadline.idle).await);
         }

@@ -5,7 +5,7 @@
 use super::act::Answer;
 use super::judge::is_tool_error;
 use crate::judge::pretty;
-use crate::plan::{Action, ExpectedFailure, OutputCheck, Step};
+use crate::plan::{Action, ExpectedFailure, Listing, OutputCheck, Step};
 use crate::run::sessions::Open;
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::{did_you_mean, missing};
@@ -136,6 +136,51 @@ impl Outputs {
         let hint = "if it is sent on purpose, describe the error that follows: `tool_error: /unknown/i` or `rpc_error: { code: -32602 }`; \
                     where it is to be ignored, send the call with `raw:`";
         Some(Diagnostic::error("unknown-argument", message).hint(hint).at(step.place.clone()))
+    }
+
+    /// The same for prompts, their arguments and resources: what is not there fails in any case. Nothing is asked unless such a failure came.
+    pub(super) async fn misspelled_other(
+        &self,
+        step: &Step,
+        target: &str,
+        answer: &Answer,
+        open: &Open,
+        deadline: Duration,
+    ) -> Option<Diagnostic> {
+        let (listing, noun, arguments) = match &step.action {
+            Action::Prompt { arguments, .. } => (Listing::Prompts, "prompt", arguments.keys().map(String::as_str).collect()),
+            Action::Complete { reference, argument, .. } if reference.get("name").is_some() => {
+                (Listing::Prompts, "prompt", vec![argument.as_str()])
+            }
+            Action::Read { .. } => (Listing::Resources, "resource", Vec::new()),
+            _ => return None,
+        };
+        if !fails_anyhow(step) || answer.result.is_ok() || open.session.closed_because().is_some() {
+            return None;
+        }
+        let (list, key) = listing.members();
+        // A question of ours, which is no part of the test.
+        open.injector.iter().for_each(|injector| injector.pause());
+        let listed = open.session.list(listing.method(), list, deadline).await;
+        open.injector.iter().for_each(|injector| injector.resume());
+        let items = listed.ok()?.items;
+        let name_of = |item: &Value| item.get(key).and_then(Value::as_str).map(str::to_owned);
+        let names: Vec<String> = items.iter().filter_map(name_of).collect();
+        let message = match items.iter().find(|item| name_of(item).as_deref() == Some(target)) {
+            None => {
+                let near = did_you_mean(target, names.iter().map(String::as_str))?;
+                format!("the server has no {noun} `{target}`: did you mean `{near}`?")
+            }
+            Some(item) => {
+                let known: Vec<&str> = item.get("arguments")?.as_array()?.iter().filter_map(|one| one.get("name")?.as_str()).collect();
+                let unsent = || known.iter().copied().filter(|name| !arguments.contains(name));
+                let mut unknown = arguments.iter().filter(|name| !known.contains(name));
+                let (name, near) = unknown.find_map(|name| Some((name, did_you_mean(name, unsent())?)))?;
+                format!("the {noun} `{target}` has no argument `{name}`: did you mean `{near}`?")
+            }
+        };
+        let hint = "what is not listed fails in any case; if it is missing on purpose, describe the error: `rpc_error: { code: -32602 }`";
+        Some(Diagnostic::error("unknown-name", message).hint(hint).at(step.place.clone()))
     }
 
     async fn schema(&self, tool: &str, open: &Open, deadline: Duration) -> Option<Value> {
