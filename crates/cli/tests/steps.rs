@@ -142,15 +142,6 @@ fn a_tool_is_held_to_its_own_output_schema() {
 #[test]
 fn a_subscription_is_to_a_list_or_to_a_uri() {
     let of = |topic: &str| format!("{SHOP}tests: [{{ name: a, steps: [{{ subscribe: {topic} }}] }}]\n");
-<<<<<<< HEAD
-    check(
-        &of("tool"),
-        &[],
-        2,
-        &["`tool` is neither the URI of a resource nor one of `tools`, `prompts`, `resources`", "did you mean `tools`?"],
-    );
-    check(&of("prices"), &[], 2, &["a URI has a scheme, such as `file:///a.txt`"]);
-=======
     let refused = |topic: &str, said: &str| {
         let ran = run_suite(&of(topic), &[]);
         assert!(ran.code == Some(2) && ran.stderr.contains(said), "{:?} {}", ran.code, ran.stderr);
@@ -158,7 +149,6 @@ fn a_subscription_is_to_a_list_or_to_a_uri() {
     refused("tool", "`tool` is neither the URI of a resource nor one of `tools`, `prompts`, `resources`");
     refused("tool", "did you mean `tools`?");
     refused("prices", "a URI has a scheme, such as `file:///a.txt`");
->>>>>>> f45f7a11a509aabaad3ad0bfc6d21f31a5f4f18a
 }
 
 #[test]
