@@ -104,7 +104,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "include",
-            doc: "files whose servers, variables, hooks and tests are added to those of this suite",
+            doc: "files whose keys are added to those of this suite: servers, variables, hooks and tests, but also `timeouts`, `answers`, `tags`, `faults`, profiles and the rest",
             shape: Shape::TextList,
             presence: Presence::Optional,
             // Put into the tree before it is read.
