@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn swapped_letters_are_the_nearest_slip() {
-        let check = |typed, candidates: &[&str], expected| assert_eq!(did_you_mean(typed, candidates.iter().copied()), Some(expected), "{typed}");
+        let check =
+            |typed, candidates: &[&str], expected| assert_eq!(did_you_mean(typed, candidates.iter().copied()), Some(expected), "{typed}");
         check("servesr", &["server", "servers"], "servers");
         check("skpi", &["skip_if", "skip"], "skip");
         check("reda", &["redact", "read"], "read");

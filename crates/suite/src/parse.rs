@@ -11,8 +11,8 @@ use super::given_server::in_place_of;
 use super::include::read_tree;
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
 use super::plan::{
-    Action, Audit, Breaker, Case, Fault as PlannedFault, Hooks, Isolation, Leaks, LeftOut, LeftOutBy, OutputCheck, ProfileTags, Retries, Retry, Server,
-    SkippedRule, Step, Suite, Timeouts,
+    Action, Audit, Breaker, Case, Fault as PlannedFault, Hooks, Isolation, Leaks, LeftOut, LeftOutBy, OutputCheck, ProfileTags, Retries,
+    Retry, Server, SkippedRule, Step, Suite, Timeouts,
 };
 use super::profile::{self, PROFILE};
 use super::reader::Reader;

@@ -203,7 +203,8 @@ fn read_within(
         let which = name.clone().unwrap_or_else(|| reader.snapshots.to_string());
         if let Some(taken) = reader.snapshot_names.insert(which.clone(), place.clone()) {
             let message = format!("this test has a snapshot called `{which}` already, in line {}", taken.line);
-            let diagnostic = Diagnostic::error("duplicate-name", message).hint("each snapshot of a test has a file of its own: rename one of them");
+            let diagnostic =
+                Diagnostic::error("duplicate-name", message).hint("each snapshot of a test has a file of its own: rename one of them");
             reader.report_at(diagnostic, place.clone());
         }
         let redact = reader.redact.iter().cloned().chain(draft.redact).collect();

@@ -99,7 +99,8 @@ fn what_proves_nothing_is_warned_of() {
 
 #[test]
 fn a_profile_that_is_not_chosen_is_read_strictly() {
-    let suite = |profile: &str| format!("server: {{ stdio: x }}\nprofiles: {{ nightly: {profile} }}\ntests: [{{ name: a, steps: [ping] }}]\n");
+    let suite =
+        |profile: &str| format!("server: {{ stdio: x }}\nprofiles: {{ nightly: {profile} }}\ntests: [{{ name: a, steps: [ping] }}]\n");
     let check = |profile: &str, expected: &[&str]| {
         let found = render(&read(&suite(profile)).expect_err(profile));
         assert_eq!(found.len(), expected.len(), "{found:?}");
@@ -109,7 +110,10 @@ fn a_profile_that_is_not_chosen_is_read_strictly() {
     check("{ timeouts: { request: soon }, leaks: { repaet: 3 } }", &["`soon`", "`repaet`"]);
     check("{ faults: [{ latenyc: 1ms }], isolation: fiel }", &["`latenyc`", "`fiel`"]);
     check("{ server: { htpt: { url: \"https://x.example/mcp\" } } }", &["did you mean `http`?"]);
-    check("{ server: { http: { url: \"https://x.example/mcp\", auth: { bearre: x } } }, retries: -1 }", &["did you mean `bearer`?", "expected"]);
+    check(
+        "{ server: { http: { url: \"https://x.example/mcp\", auth: { bearre: x } } }, retries: -1 }",
+        &["did you mean `bearer`?", "expected"],
+    );
     for good in [
         "{ server: { http: { url: \"${env.NOT_SET}\", auth: { bearer: \"${env.NOT_SET}\" } } }, timeouts: { request: \"${wait}\" } }",
         "{ leaks: true, retries: 2, retry: { max: 2 }, isolation: file, timeouts: { tools: { a: 1s } }, faults: { latency: 1ms } }",
@@ -127,7 +131,10 @@ fn a_name_that_is_almost_one_that_is_used_is_warned_of() {
         assert!(matches!(told.as_slice(), [only] if only.contains(expected)), "{told:?}");
     };
     check("timeouts: { tools: { calcluate: 1ms } }", "no step calls `calcluate` | did you mean `calculate`?");
-    check("audit: { file: a.jsonl, redact: [produkt_id] }", "no step has an argument `produkt_id`, whose value is to be redacted | did you mean `product_id`?");
+    check(
+        "audit: { file: a.jsonl, redact: [produkt_id] }",
+        "no step has an argument `produkt_id`, whose value is to be redacted | did you mean `product_id`?",
+    );
     for used in ["timeouts: { tools: { calculate: 1ms, report: 1s } }", "audit: { file: a.jsonl, redact: [product_id, password] }"] {
         assert_eq!(told(used), [""; 0], "{used}");
     }
@@ -137,10 +144,14 @@ fn a_name_that_is_almost_one_that_is_used_is_warned_of() {
 #[test]
 fn two_snapshots_of_a_test_have_two_names() {
     let suite = |steps: &str| format!("server: {{ stdio: x }}\ntests:\n  - name: a\n    steps:\n{steps}");
-    let two = |one: &str, other: &str| suite(&format!("      - {{ call: x, snapshot: {one} }}\n      - {{ call: x, snapshot: {other} }}\n"));
+    let two =
+        |one: &str, other: &str| suite(&format!("      - {{ call: x, snapshot: {one} }}\n      - {{ call: x, snapshot: {other} }}\n"));
     for (one, other, called) in [("x", "x", "x"), ("\"2\"", "true", "2")] {
         let found = render(&read(&two(one, other)).expect_err("they are the same file"));
-        assert!(matches!(found.as_slice(), [only] if only.starts_with("6:") && only.contains(&format!("called `{called}` already, in line 5"))), "{found:?}");
+        assert!(
+            matches!(found.as_slice(), [only] if only.starts_with("6:") && only.contains(&format!("called `{called}` already, in line 5"))),
+            "{found:?}"
+        );
     }
     for (one, other) in [("x", "y"), ("true", "true"), ("x", "true")] {
         assert!(read(&two(one, other)).is_ok(), "{one}, {other}");
