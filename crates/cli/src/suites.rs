@@ -317,7 +317,11 @@ fn read(file: &Path, environment: &Environment) -> Result<String, Vec<Diagnostic
         restriction.path(file, &named).map_err(|refused| vec![refused])?;
     }
     let bytes = read_file(file, MOST_BYTES).map_err(|reason| problem("cannot-read", format!("`{named}` {reason}")))?;
-    String::from_utf8(bytes).map_err(|_| problem("not-text", format!("`{named}` is not UTF-8 text")))
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        vec![Diagnostic::error("not-text", format!("`{named}` is not UTF-8 text, from line {line}")).hint("save it as UTF-8")]
+    })
 }
 
 /// What is said of suites that are left out.

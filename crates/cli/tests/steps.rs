@@ -220,6 +220,43 @@ fn a_snapshot_waits_until_it_is_reviewed() {
     assert_eq!(files(&snapshots), ["an-order-1.json", "old-test-1.json"]);
 }
 
+/// A server may write the same number in another way.
+#[test]
+fn snapshots_compare_numbers_by_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.mcproof.yaml");
+    let server = root().join("crates/cli/tests/servers/obedient.py").display().to_string();
+    let tested = |json: &str, flags: &[&str]| {
+        let text = format!(
+            "server: {{ era: legacy, stdio: {{ command: [python3, {server:?}] }} }}\ntests:\n  - {{ name: a, steps: [{{ call: give, with: {{ json: '{json}' }}, snapshot: x }}] }}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        run(&[&[file.to_str().unwrap()], flags].concat())
+    };
+    assert_eq!(tested("{\"v\": 2.0}", &["--update-snapshots"]).code, Some(0));
+    let same = tested("{\"v\": 2}", &[]);
+    assert_eq!(same.code, Some(0), "{}", same.stdout);
+    let other = tested("{\"v\": 3}", &[]);
+    assert!(other.code == Some(1) && other.stdout.contains("does not match the snapshot"), "{}", other.stdout);
+}
+
+/// No server has a part in it.
+#[test]
+fn a_command_that_is_not_as_expected_is_a_failed_test() {
+    for steps in [
+        "[{ run: [sh, -c, echo hi], expect: { stdout: ho } }]",
+        "[{ run: [sleep, \"0.3\"], within: 10ms }]",
+        "[{ run: [\"false\"] }]",
+        "[{ run: [sleep, \"60\"], timeout: 200ms }]",
+    ] {
+        check(&format!("{SHOP}tests: [{{ name: a, steps: {steps} }}]\n"), &["--transport", "stdio"], 1, &["1 failed"]);
+    }
+    let slow = format!("{SHOP}tests: [{{ name: a, timeout: 200ms, steps: [{{ run: [sleep, \"60\"] }}] }}]\n");
+    check(&slow, &["--transport", "stdio"], 1, &["the test was not done within 200 ms"]);
+    let none = "server: { stdio: nosuchserver }\ntests: [{ name: a, steps: [ping] }]\n";
+    check(none, &[], 3, &["nosuchserver"]);
+}
+
 #[test]
 fn one_run_shows_all_that_has_to_be_reviewed() {
     let folder = tempfile::tempdir().unwrap();

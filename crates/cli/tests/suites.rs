@@ -219,3 +219,15 @@ fn nothing_to_run_is_never_green() {
     let only_stdio = "server: { stdio: mcproof demo shop }\ntests: [{ name: a, steps: [tools] }]\n";
     assert_eq!(run_suite(only_stdio, &["--transport", "sse"]).code, Some(4));
 }
+
+/// Latin-1, as some editors write it.
+#[test]
+fn a_suite_that_is_no_text_is_told_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.mcproof.yaml");
+    std::fs::write(&file, b"server: { stdio: mcproof demo shop }\n# f\xfcr Bestellungen\ntests: [{ name: a, steps: [ping] }]\n").unwrap();
+    let ran = run(&[file.to_str().unwrap()]);
+    // Long sentences are broken at words.
+    let told = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(ran.code == Some(2) && told.contains("is not UTF-8 text, from line 2"), "{}{}", ran.stdout, ran.stderr);
+}

@@ -11,8 +11,8 @@ use super::given_server::in_place_of;
 use super::include::read_tree;
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
 use super::plan::{
-    Audit, Breaker, Fault as PlannedFault, Hooks, Isolation, Leaks, LeftOut, LeftOutBy, OutputCheck, ProfileTags, Retries, Retry, Server,
-    SkippedRule, Suite, Timeouts,
+    Action, Audit, Breaker, Case, Fault as PlannedFault, Hooks, Isolation, Leaks, LeftOut, LeftOutBy, OutputCheck, ProfileTags, Retries,
+    Retry, Server, SkippedRule, Step, Suite, Timeouts,
 };
 use super::profile::{self, PROFILE};
 use super::reader::Reader;
@@ -24,10 +24,11 @@ use super::source::{Source, Span};
 use super::step::{REDACT_DOC, STEP, read_redactions};
 use super::test::{Defaults, TEST, read_isolation, read_list, read_steps, read_test};
 use super::{Environment, ONLY};
+use mcproof_analysis::did_you_mean;
 use mcproof_client::Answers;
 use mcproof_record::Diagnostic;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The whole file.
@@ -104,7 +105,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "include",
-            doc: "files whose servers, variables, hooks and tests are added to those of this suite",
+            doc: "files whose keys are added to those of this suite: servers, variables, hooks and tests, but also `timeouts`, `answers`, `tags`, `faults`, profiles and the rest",
             shape: Shape::TextList,
             presence: Presence::Optional,
             // Put into the tree before it is read.
@@ -466,6 +467,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         let diagnostic = Diagnostic::error("empty-suite", "this suite has no tests");
         reader.report(diagnostic.hint("a test is `- name: …` with `steps:`"), draft.tests_key);
     }
+    warn_of_misspelled(reader, tree, all.iter().map(|(case, _)| case), &defaults.shared);
     let mut notices = std::mem::take(&mut reader.warnings);
     notices.sort_by_key(|notice| notice.place.as_ref().map(|place| (place.file.clone(), place.line, place.column)));
     // The rows of a test share their places.
@@ -493,6 +495,37 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
     let profile_tags = profile.map(|profile| ProfileTags { profile, tags: tags.to_vec() });
     let (servers, audit) = (servers?, draft.audit);
     Some(Suite { file, folder, timeouts, servers, shared, cases, audit, uses_tmp, left_out, profile_tags, notices })
+}
+
+/// Names in `timeouts: { tools }` and `audit: { redact }` that no step uses, where a name that is used is almost the same.
+fn warn_of_misspelled<'a>(reader: &mut Reader<'_>, tree: &Node, cases: impl Iterator<Item = &'a Case>, shared: &'a Hooks) {
+    let of_case = |case: &'a Case| [&case.hooks.setup, &case.steps, &case.hooks.teardown];
+    let steps = cases.flat_map(of_case).chain([&shared.setup, &shared.teardown]).flatten().flat_map(Step::leaves);
+    let (mut tools, mut arguments) = (BTreeSet::new(), BTreeSet::new());
+    for step in steps {
+        if let Action::Call { tool, arguments: given } | Action::Cancel { tool, arguments: given, .. } = &step.action {
+            tools.insert(tool.as_str());
+            arguments.extend(given.keys().map(String::as_str));
+        }
+    }
+    let mut warn = |name: &str, used: &BTreeSet<&str>, message: String, span: Span| {
+        if let Some(near) = did_you_mean(name, used.iter().copied()).filter(|_| !used.contains(name)) {
+            reader.warn(Diagnostic::warning("unused-name", message).hint(format!("did you mean `{near}`?")), span);
+        }
+    };
+    if let Some(Kind::Map(entries)) = tree.get("timeouts").and_then(|timeouts| timeouts.get("tools")).map(|node| &node.kind) {
+        for entry in entries {
+            let message = format!("this timeout is never used: no step calls `{}`", entry.key.text);
+            warn(&entry.key.text, &tools, message, entry.key.span);
+        }
+    }
+    if let Some(Kind::Seq(names)) = tree.get("audit").and_then(|audit| audit.get("redact")).map(|node| &node.kind) {
+        for node in names {
+            if let Kind::Text(name) = &node.kind {
+                warn(name, &arguments, format!("no step has an argument `{name}`, whose value is to be redacted"), node.span);
+            }
+        }
+    }
 }
 
 fn keys(tree: &Node) -> impl Iterator<Item = &document::Key> {

@@ -122,6 +122,24 @@ fn a_profile_that_is_not_chosen_is_read_strictly() {
     }
 }
 
+#[test]
+fn a_name_that_is_almost_one_that_is_used_is_warned_of() {
+    let steps = "tests: [{ name: a, steps: [{ call: calculate, with: { product_id: 1 }, expect: 1 }] }]\n";
+    let told = |more: &str| render(&read(&format!("server: {{ stdio: x }}\n{more}\n{steps}")).unwrap().notices);
+    let check = |more: &str, expected: &str| {
+        let told = told(more);
+        assert!(matches!(told.as_slice(), [only] if only.contains(expected)), "{told:?}");
+    };
+    check("timeouts: { tools: { calcluate: 1ms } }", "no step calls `calcluate` | did you mean `calculate`?");
+    check(
+        "audit: { file: a.jsonl, redact: [produkt_id] }",
+        "no step has an argument `produkt_id`, whose value is to be redacted | did you mean `product_id`?",
+    );
+    for used in ["timeouts: { tools: { calculate: 1ms, report: 1s } }", "audit: { file: a.jsonl, redact: [product_id, password] }"] {
+        assert_eq!(told(used), [""; 0], "{used}");
+    }
+}
+
 /// Each would take the file of the other one.
 #[test]
 fn two_snapshots_of_a_test_have_two_names() {

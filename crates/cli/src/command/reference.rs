@@ -159,7 +159,7 @@ fn prose(text: &str) -> String {
 
 fn suites(examples: &Path) -> io::Result<String> {
     let mut text = format!(
-        "# Suite format\n\n{GENERATED}\n\nA suite is a YAML file named `*.mcproof.yaml` or `mcproof.yaml`. Every mistake in it is reported with its place, and unknown keys are\nerrors. Editors complete and check suites with the schema that `mcproof schema` prints. Each example on this page is a whole suite\nthat passes.\n\n`${{name}}` in a value is replaced by a variable: one of `vars`, of `rows`, of `--var`, or one that `save` has set. `${{env.NAME}}` is an\nenvironment variable, `${{port}}` a free port, `${{tmp}}` a fresh directory for the test, and `${{n}}` counts `times`. `$${{` stands for `${{`.\n"
+        "# Suite format\n\n{GENERATED}\n\nA suite is a YAML file named `*.mcproof.yaml` or `mcproof.yaml`. Every mistake in it is reported with its place, and unknown keys are\nerrors. Editors complete and check suites with the schema that `mcproof schema` prints. Each example on this page is a whole suite\nthat passes.\n\n`${{name}}` in a value is replaced by a variable: one of `vars`, of `rows`, of `--var`, or one that `save` has set. `${{env.NAME}}` is an\nenvironment variable, and `${{env.NAME:-default}}` has a default. `${{saved.id}}` and `${{saved[0]}}` are parts of a value; in a path of `save`,\n`x['a.b/c']` is a key with dots or slashes, such as those of `_meta`. `${{port}}` is a free port, `${{tmp}}` a fresh directory for the test, and `${{n}}` counts `times`. `$${{` stands for `${{`.\n"
     );
     let tables = tables();
     let anchors: Vec<(String, String)> = tables.iter().map(|table| (table.name.clone(), anchor(table.title))).collect();
