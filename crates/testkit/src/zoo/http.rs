@@ -711,6 +711,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Rejects(|request| (request.body.len() > 1 << 20).then(|| Response::text(500, "Internal Server Error"))),
     ),
     broken_server(
+        "large-body-gets-nothing",
+        "answers a large body with 200 and nothing else",
+        "request-gets-response",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| (request.body.len() > 2 << 20).then(|| Response::new(200))),
+    ),
+    broken_server(
         "buffering-allowed",
         "lets proxies buffer event streams",
         "http-stream-disables-buffering",
