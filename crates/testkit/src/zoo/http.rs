@@ -244,6 +244,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Raw(leave_cancellations),
     ),
     broken_server(
+        "cancellation-gets-400",
+        "answers each cancellation with 400",
+        "http-notification-gets-202",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| asks(request, "notifications/cancelled").then(|| Response::new(400))),
+    ),
+    broken_server(
         "notification-gets-200",
         "answers notifications with 200",
         "http-notification-gets-202",
