@@ -186,7 +186,7 @@ pub(super) async fn explore(check_options: &CheckOptions, explorer: Explorer<'_>
     for tool in tools.iter().filter(|tool| tool.reads_only() && at_times.contains(&tool.name)).take(MOST_AT_TIMES) {
         wait_for_late(&mut explorer, tool).await;
     }
-    if explorer.is_modern() && !explorer.is_over() {
+    if !explorer.is_over() {
         let after = whole(&mut explorer, "list-after-calls", methods::TOOLS_LIST, "tools").await;
         // A list that changes by itself changes again, and then the first change says nothing of the calls.
         if after != listed {

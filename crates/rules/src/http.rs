@@ -491,6 +491,9 @@ fn unanswerable<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<(&'c Http
 const ON_KEPT_CONNECTIONS: &str =
     "respond to each request on a connection, or send `Connection: close` with the first response (http-connection-is-reusable)";
 
+/// Why the refusal of a cancellation counts one step less if there is nothing to cancel.
+const CANCELS_NOTHING: &str = "the specification says that invalid cancellations should be ignored, not that they must be";
+
 fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
     // Whoever agreed to a version that does not exist has another fault.
     let is_of_known = |(exchange, ..): &(&HttpExchange<'_>, String, u16)| !exchange.names_unknown_version();
@@ -500,15 +503,22 @@ fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
         let canceled = posted_message(exchange).and_then(|message| message.pointer("/params/requestId").cloned());
         canceled.is_some_and(|id| conversation.requests().any(|(request, _)| request.id() == Some(&id)))
     };
+    // Invalid cancellations SHOULD be ignored (basic/utilities/cancellation#error-handling).
+    let is_of_nothing = |exchange: &HttpExchange<'_>| {
+        conversation.probes("unknown-cancel").any(|attempt| attempt.probed.contains(exchange.request.id)) && !is_of_request(exchange)
+    };
     let wrong = |exchange: &HttpExchange<'_>, what: &str, status: u16| match (status, what) {
         (202 | 401 | 403, _) => false,
         // What the server does not know it may refuse; the end of the handshake and a cancellation it may not.
-        (400, "`notifications/cancelled`") => is_of_request(exchange),
+        (400, "`notifications/cancelled`") => is_of_request(exchange) || is_of_nothing(exchange),
         (400.., _) => what == "`notifications/initialized`",
         _ => true,
     };
     let first = posted.iter().find(|(exchange, what, status)| wrong(exchange, what, *status));
-    let violation = first.map(|(exchange, what, status)| Violation::new(format!("{what} got status {status}"), exchange.heads()));
+    let violation = first.map(|(exchange, what, status)| Violation {
+        tolerance: (*status == 400 && is_of_nothing(exchange)).then_some(CANCELS_NOTHING),
+        ..Violation::new(format!("{what} got status {status}"), exchange.heads())
+    });
     let unanswered = unanswered_posts(conversation);
     let silence = unanswered.first().map(|(exchange, told)| match second_request_hangs(conversation) {
         true => {

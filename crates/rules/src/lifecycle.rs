@@ -655,6 +655,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     // Where the same fails without them, the headers are not to blame.
     violations.extend(unusual.into_iter().filter(|(method, _)| !plain.contains(method)).map(|(_, violation)| violation));
     violations.extend(hung_up(conversation, &pairing, is_valid));
+    violations.extend(empty_for_large_body(conversation));
     violations.extend(lost_requests::violations(conversation));
     let is_judged = |index: usize| is_valid(index) && !may_be_silent(index);
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
@@ -667,6 +668,17 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::Untestable(COULD_NOT_BE_READ.into());
     }
     Judgment::of(gathered(violations), answered, "no ordinary request got a response")
+}
+
+/// A large request that was accepted with a body of nothing: one that is too large for the server gets an error or a status that says so.
+fn empty_for_large_body(conversation: &ConversationView<'_>) -> Option<Violation> {
+    let attempt = super::http::varied(conversation, "large-body").ok().filter(|_| conversation.is_over("http"))?;
+    let (exchange, status) = (attempt.http?, attempt.status().filter(|status| super::http::is_success(*status))?);
+    let has_ended = exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange);
+    let is_empty = exchange.events.is_empty() && exchange.body.is_none_or(|(_, body)| body.trim_ascii().is_empty());
+    let message = format!("a request of 4 MiB got status {status} but no response");
+    let remedy = Some("respond with 413 to a body that is too large for the server or for the proxy in front of it".to_owned());
+    (has_ended && is_empty).then(|| Violation { remedy, ..Violation::new(message, super::http::evidence(&attempt)) })
 }
 
 /// Requests over HTTP of which every one had its connection closed by the server before a response began: by method, and calls by the

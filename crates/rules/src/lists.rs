@@ -298,6 +298,16 @@ fn twice<'c>(conversation: &'c ConversationView<'_>) -> Vec<(ListedPages<'c>, Li
         .collect()
 }
 
+/// The tools before and after calls, in the revisions in which calls may change them, where a notification of that can arrive.
+fn around_calls<'c>(conversation: &'c ConversationView<'_>) -> Option<(ListedPages<'c>, ListedPages<'c>)> {
+    let has_stream = || conversation.exchanges.values().any(|exchange| exchange.method == "GET" && exchange.status() == Some(200));
+    if conversation.is_modern() || conversation.is_over("http") && !has_stream() {
+        return None;
+    }
+    let walk = |probe: &str| ListedPages::of_tools(conversation, probe).filter(|walk| walk.is_complete);
+    Some((walk("list").or_else(|| walk("list-for-calls"))?, walk("list-after-calls")?))
+}
+
 const NOT_TWICE: &str = "no list was requested twice";
 
 fn order_is_stable(conversation: &ConversationView<'_>) -> Judgment {
@@ -323,7 +333,7 @@ fn order_is_stable(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn does_not_change_unannounced(conversation: &ConversationView<'_>) -> Judgment {
-    let walks = twice(conversation);
+    let walks: Vec<_> = twice(conversation).into_iter().chain(around_calls(conversation)).collect();
     let mut violations = Vec::new();
     for (first, second) in &walks {
         let kind = first.method.split('/').next().unwrap_or_default();
@@ -347,7 +357,6 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
     let (Some(first), Some(last)) = (walk("list").or_else(|| walk("list-for-calls")), walk("list-after-calls")) else {
         return Judgment::NotTried("the tools were not listed again after calls".into());
     };
-    let (before, after) = (first.names().into_iter().collect::<BTreeSet<_>>(), last.names().into_iter().collect::<BTreeSet<_>>());
     let (Some(from), Some(to)) = (first.pages.last().map(|page| page.frame), last.pages.first().map(|page| page.frame)) else {
         return Judgment::NotTried("the tools were not listed again after calls".into());
     };
@@ -364,7 +373,7 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
     let is_other = |probe: &str, than: &ListedPages<'_>| walk(probe).is_some_and(|again| change(than, &again).is_some());
     let changes_anyway = is_other("list-again", &first) || is_other("list-after-calls-again", &last);
     let violation = change(&first, &last)
-        .filter(|_| before != after && !changes_anyway)
+        .filter(|_| !changes_anyway)
         .map(|change| Violation::new(format!("`tools/list` changed after {}: {change}", counted(calls.len(), "call")), [from, *call, to]));
     Judgment::from_violations(violation.into_iter().collect())
 }

@@ -244,6 +244,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Raw(leave_cancellations),
     ),
     broken_server(
+        "cancellation-gets-400",
+        "answers each cancellation with 400",
+        "http-notification-gets-202",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| asks(request, "notifications/cancelled").then(|| Response::new(400))),
+    ),
+    broken_server(
         "notification-gets-200",
         "answers notifications with 200",
         "http-notification-gets-202",
@@ -709,6 +717,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         WEB,
         BOTH,
         Deviation::Rejects(|request| (request.body.len() > 1 << 20).then(|| Response::text(500, "Internal Server Error"))),
+    ),
+    broken_server(
+        "large-body-gets-nothing",
+        "answers a large body with 200 and nothing else",
+        "request-gets-response",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| (request.body.len() > 2 << 20).then(|| Response::new(200))),
     ),
     broken_server(
         "buffering-allowed",

@@ -261,6 +261,25 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "calls-change-schemas-of-session",
+        "loses what its tools require once it has served calls",
+        "list-does-not-change-unannounced",
+        STDIO,
+        LEGACY,
+        Deviation::Outgoing(|received, mut message| {
+            let mut is_called = received.server.memory();
+            if received.calls("add") {
+                *is_called = json!(true);
+            }
+            if *is_called == true
+                && let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut)
+            {
+                tools.iter_mut().filter_map(|tool| tool["inputSchema"].as_object_mut()).for_each(|schema| drop(schema.remove("required")));
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "tools-appear",
         "lists more tools each time",
         "list-does-not-change-unannounced",

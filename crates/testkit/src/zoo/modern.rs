@@ -323,6 +323,25 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "calls-change-schemas",
+        "loses what its tools require once it has served calls",
+        "list-does-not-depend-on-calls",
+        STDIO,
+        MODERN,
+        Deviation::Outgoing(|received, mut message| {
+            let mut is_called = received.server.memory();
+            if received.calls("add") {
+                *is_called = json!(true);
+            }
+            if *is_called == true
+                && let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut)
+            {
+                tools.iter_mut().filter_map(|tool| tool["inputSchema"].as_object_mut()).for_each(|schema| drop(schema.remove("required")));
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "call-unlocks-a-tool",
         "lists one tool more once a tool was called",
         "list-does-not-depend-on-calls",
