@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isObject } from "./calls";
-import { beyond64, LongNumber, numberOf, own, plain, read, repeated, typedNumber, unfinished, write } from "./lossless";
+import { beyond64, halfSurrogate, LongNumber, numberOf, own, plain, read, repeated, typedJson, typedNumber, unfinished, write } from "./lossless";
 import { flaws, initial } from "./schema";
 import type { Json, JsonObject } from "./types";
 
@@ -44,6 +44,18 @@ test("what is typed stays what it is, key by key", () => {
 test("names that stand twice in one object are found", () => {
   expect(repeated('{"a":1,"b":{"a":2},"c":[{"a":1},{"a":2}],"d":"\\"a\\": {","a":3,"\\u0062":1,"e":"]"}')).toEqual(["a", "b"]);
   expect(repeated('[1,"a",{"a":{},"b":[]}]')).toEqual([]);
+});
+
+test("what is typed as JSON is refused where a part of it would not be sent", () => {
+  expect(typedJson('{"a":{"b":1},"b":2}')).toEqual({ value: { a: { b: 1 }, b: 2 } });
+  expect(typedJson('{"i":1,"s":"x","s":"y"}')).toEqual({ wrong: "“s” stands more than once in one object, of which only one would be sent" });
+  expect(typedJson("{")).toEqual({ wrong: "This is not valid JSON" });
+});
+
+test("half of a surrogate pair is found in texts and names", () => {
+  expect(halfSurrogate(read('{"i":1,"s":["\\ud800"]}'))).toBe("\ud800");
+  expect(halfSurrogate(read('{"\\udc00":9007199254740993}'))).toBe("\udc00");
+  expect(halfSurrogate(read('{"s":"😀 \\ud83d\\ude00","n":9007199254740993,"z":null}'))).toBeUndefined();
 });
 
 test("a schema may have long numbers, too", () => {

@@ -132,6 +132,29 @@ export function repeated(text: string): string[] {
   return [...found];
 }
 
+/** What a user has typed as JSON, or what is wrong with it. */
+export function typedJson(text: string): { value: Json } | { wrong: string } {
+  let value: Json;
+  try {
+    value = read(text);
+  } catch {
+    return { wrong: "This is not valid JSON" };
+  }
+  const [name] = repeated(text);
+  return name === undefined ? { value } : { wrong: `“${name}” stands more than once in one object, of which only one would be sent` };
+}
+
+/** The first text in it, or name, that has half of a pair of surrogates: no text that can be sent. */
+export function halfSurrogate(value: Json | undefined): string | undefined {
+  if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? value : undefined;
+  if (value === undefined || value === null || typeof value !== "object" || (value as unknown) instanceof LongNumber) return undefined;
+  for (const [name, one] of Object.entries(value)) {
+    const found = halfSurrogate(name) ?? halfSurrogate(one);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 /** Writes JSON, with such numbers as they were read. */
 export function write(value: unknown, indent = 0): string {
   if (!hasLong(value)) return JSON.stringify(value, null, indent);

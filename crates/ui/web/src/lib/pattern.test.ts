@@ -23,10 +23,10 @@ test("patterns of a hostile server end", () => {
 test("what cannot be matched in a bounded time is said, and refuses nothing", () => {
   for (const source of ["(?<=a)b", "(a)\\1", "(?<x>a)\\k<x>"]) expect(() => new Pattern(source).test("x")).toThrow(NotChecked);
   const schema = { type: "object", properties: { a: { type: "string", pattern: "^(a)\\1$" }, b: { type: "string", pattern: "^(b+)+$" } } };
-  expect(judged(schema, { a: "x", b: `${"b".repeat(60)}!` })).toEqual({ flaws: [{ at: "/b", message: "String does not match pattern" }], unchecked: ["^(a)\\1$"] });
+  expect(judged(schema, { a: "x", b: `${"b".repeat(60)}!` })).toEqual({ flaws: [{ at: "/b", message: "Does not match the pattern" }], unchecked: ["^(a)\\1$"] });
   expect(judged(schema, { a: "x", b: "b" })).toEqual({ flaws: [], unchecked: ["^(a)\\1$"] });
   expect(judged({ type: "object", patternProperties: { "(?<=a)b": false } }, { ab: 1 }).flaws).toBeUndefined();
-  expect(judged({ type: "object", patternProperties: { "^(b+)+$": { type: "number" } } }, { bb: "" }).flaws).toHaveLength(2);
+  expect(judged({ type: "object", patternProperties: { "^(b+)+$": { type: "number" } } }, { bb: "" }).flaws).toHaveLength(1);
 });
 
 test("schemas that branch without end are not held against a value", () => {

@@ -1,6 +1,7 @@
 // JSON Schemas of servers: resolved as far as a form needs it, and values held against them.
-import { format, Validator, type OutputUnit, type Schema, type SchemaDraft } from "@cfworker/json-schema";
+import { format, Validator, type Schema, type SchemaDraft } from "@cfworker/json-schema";
 import { isObject } from "./calls";
+import { told } from "./flaws";
 import { own, plain, unfinished, write } from "./lossless";
 import { limited, Pattern, unchecked } from "./pattern";
 import type { Json, JsonObject } from "./types";
@@ -114,12 +115,60 @@ export function initial(schema: JsonObject, root: JsonObject, depth = 0, room = 
     const required = Array.isArray(schema.required) ? schema.required : [];
     const begun: [string, Json][] = [];
     for (const [name, property] of Object.entries(schema.properties)) {
-      const one = initial(resolve(property, root), root, depth + 1, room);
+      const known = resolve(property, root);
+      // Of what is optional, a constant is no wish to send it.
+      if (!required.includes(name) && !hasDefault(known, root)) continue;
+      const one = initial(known, root, depth + 1, room);
       if (one !== undefined && (required.includes(name) || !isObject(one) || Object.keys(one).length > 0)) begun.push([name, one]);
     }
     return Object.fromEntries(begun);
   }
   return undefined;
+}
+
+/** Whether a form begins with something in it that the schema proposes. */
+function hasDefault(schema: JsonObject, root: JsonObject, depth = 0, room = { left: MOST_PARTS }): boolean {
+  if (schema.default !== undefined) return true;
+  if (depth >= 6 || room.left-- <= 0 || !isObject(schema.properties)) return false;
+  return Object.values(schema.properties).some((property) => hasDefault(resolve(property, root), root, depth + 1, room));
+}
+
+/** What an alternative begins with that the user chooses: its constants tell it from the others, also where they are optional. */
+export function initialOfBranch(schema: JsonObject, root: JsonObject): Json | undefined {
+  const begun = initial(schema, root);
+  if (!isObject(begun) || !isObject(schema.properties)) return begun;
+  const constants = Object.entries(schema.properties).flatMap(([name, property]): [string, Json][] => {
+    const { const: only } = resolve(property, root);
+    return only === undefined || Object.hasOwn(begun, name) ? [] : [[name, only]];
+  });
+  return Object.fromEntries([...constants, ...Object.entries(begun)]);
+}
+
+const plainly = (text: string) => text.replace(/\s+/g, " ").trim();
+
+/** How the choices of an enumeration read: no two of them are the same. */
+export function choiceTexts(options: Json[], titles: (Json | undefined)[] = []): string[] {
+  const texts = options.map((one, index) => (typeof titles[index] === "string" ? titles[index] : typeof one === "string" ? one : write(one)));
+  const seen = texts.map(plainly);
+  const times = new Map<string, number>();
+  for (const one of seen) times.set(one, (times.get(one) ?? 0) + 1);
+  return texts.map((text, index) => {
+    const isTwice = times.get(seen[index]!)! > 1;
+    if (typeof titles[index] === "string") return isTwice ? `${text} (${write(options[index])})` : text;
+    return typeof options[index] === "string" && (isTwice || text !== seen[index] || text === "") ? write(options[index]) : text;
+  });
+}
+
+/** The bounds of a number, as they stand beside its type. */
+export function boundsOf(schema: JsonObject): string[] {
+  // In draft 4, `exclusiveMinimum` is true or false, and says what `minimum` means.
+  const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf } = schema;
+  const has = (value: Json | undefined) => value !== undefined && typeof value !== "boolean";
+  return [
+    has(minimum) && `${above === true ? ">" : "≥"} ${String(minimum)}`, has(above) && `> ${String(above)}`,
+    has(maximum) && `${below === true ? "<" : "≤"} ${String(maximum)}`, has(below) && `< ${String(below)}`,
+    has(multipleOf) && `multiple of ${String(multipleOf)}`,
+  ].filter((one) => one !== false);
 }
 
 // The expression that the validator has for this format takes exponential time.
@@ -155,35 +204,13 @@ export interface Judged {
   unchecked: string[];
 }
 
-/** Without what is wrong by alternatives that the value is not meant as: their constant or their type is another one. */
-function ofChosenBranches(errors: OutputUnit[]): OutputUnit[] {
-  let left = errors;
-  for (const choice of errors.filter(({ keyword }) => keyword === "oneOf" || keyword === "anyOf")) {
-    const begin = `${choice.keywordLocation}/`;
-    const branches = new Map<string, OutputUnit[]>();
-    for (const error of left) {
-      if (!error.keywordLocation.startsWith(begin) || !error.instanceLocation.startsWith(choice.instanceLocation)) continue;
-      const branch = error.keywordLocation.slice(begin.length).split("/")[0]!;
-      branches.set(branch, [...(branches.get(branch) ?? []), error]);
-    }
-    const isOther = (error: OutputUnit) => (error.keyword === "const" || error.keyword === "enum" ? error.instanceLocation.split("/").length <= choice.instanceLocation.split("/").length + 1 : error.keyword === "type" && error.instanceLocation === choice.instanceLocation);
-    const others = [...branches.values()].filter((group) => group.some(isOther));
-    if (others.length === 0 || others.length === branches.size) continue;
-    const gone = new Set([choice, ...others.flat()]);
-    left = left.filter((error) => !gone.has(error));
-  }
-  return left;
-}
-
 /** Holds a value against a schema. A server may choose both: the time for it is limited. */
 export function judged(schema: JsonObject, value: Json): Judged {
   unchecked.clear();
   const open = unfinished(value).map(({ at, text }) => ({ at, message: text === "" ? "A number is missing" : `“${text}” is not a number as JSON writes it` }));
   try {
     const { errors } = limited(() => validator(schema)?.validate(plain(value))) ?? { errors: undefined };
-    const found = errors && ofChosenBranches(errors).filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword))
-      .map((error) => ({ at: error.instanceLocation.replace(/^#/, ""), message: error.error.replace(/\.$/, "").replace(/^Instance does not have required property "(.*)"$/, "“$1” is required") }))
-      .filter(({ at }) => !open.some((one) => one.at === at));
+    const found = errors && told(errors).filter(({ at }) => !open.some((one) => one.at === at));
     return { flaws: found && [...open, ...found], unchecked: [...unchecked] };
   } catch {
     return { flaws: undefined, unchecked: [...unchecked] };

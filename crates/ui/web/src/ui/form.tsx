@@ -1,9 +1,9 @@
 // A form made from a JSON Schema, beside the same value as JSON.
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
-import { beyond64, numberOf, own, read, typedNumber, unfinished as unfinishedIn, write } from "../lib/lossless";
+import { beyond64, halfSurrogate, numberOf, own, typedJson, typedNumber, unfinished as unfinishedIn, write } from "../lib/lossless";
 import { limited, Pattern } from "../lib/pattern";
-import { flaws, initial, judged, resolve, typesOf, type Flaw } from "../lib/schema";
+import { boundsOf, choiceTexts, flaws, initial, initialOfBranch, judged, resolve, typesOf, type Flaw } from "../lib/schema";
 import { draftTexts, setDraftText } from "../lib/store";
 import { localTime, visible, withOffset } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
@@ -40,7 +40,9 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
   const root = useMemo(() => resolve(schema, schema), [schema]);
   const broken = text !== null;
   const rounded = useMemo(() => beyond64(value)[0], [value]);
-  const unusable = broken || rounded !== undefined || unfinishedIn(value).length > 0;
+  const half = useMemo(() => halfSurrogate(value), [value]);
+  const wrong = useMemo(() => (text === null ? undefined : wrongIn(text)), [text]);
+  const unusable = broken || rounded !== undefined || half !== undefined || unfinishedIn(value).length > 0;
   useEffect(() => onValid?.(!unusable), [unusable]);
   const shape = useMemo(() => shapeOf(root, schema), [root, schema]);
   const given = isObject(value) ? value : {};
@@ -49,10 +51,10 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
       <div class="form-bar">
         <Tabs label="Arguments as" tabs={[["form", "Form"], ["json", "JSON"]]} value={tab} onChange={setTab} />
         <span class="grow" />
-        <span class="small form-state" aria-live="polite">{broken ? <span class="bad">not valid JSON</span> : found === undefined ? <span class="muted">{unfinishedIn(value).length > 0 ? "a number is not finished" : "schema not usable: not validated"}</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : unchecked.length > 0 ? <span class="muted" data-testid="not-checked" title={unchecked.map(visible).join("\n")}>{unchecked.length === 1 ? "a pattern was" : `${unchecked.length} patterns were`} not checked</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
+        <span class="small form-state" aria-live="polite">{broken ? <span class="bad">{wrong === NOT_JSON ? "not valid JSON" : "a name twice"}</span> : half !== undefined ? <span class="bad">cannot be sent</span> : found === undefined ? <span class="muted">{unfinishedIn(value).length > 0 ? "a number is not finished" : "schema not usable: not validated"}</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : unchecked.length > 0 ? <span class="muted" data-testid="not-checked" title={unchecked.map(visible).join("\n")}>{unchecked.length === 1 ? "a pattern was" : `${unchecked.length} patterns were`} not checked</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
       </div>
       {tab === "json" ? <JsonField value={value} text={text} onText={setText} onChange={(next) => next !== undefined && onChange(next)} label="Arguments as JSON" rows={Math.min(18, Math.max(5, write(value, 2).split("\n").length + 1))} /> : broken ? (
-        <div class="note error" role="alert" data-testid="not-json"><p>What was typed as JSON is not valid, and is kept until it is corrected.</p><div class="actions"><Button onClick={() => setTab("json")}>Correct the JSON</Button><Button kind="quiet" icon="trash" data-testid="discard-json" onClick={() => setText(null)}>Discard it</Button></div></div>
+        <div class="note error" role="alert" data-testid="not-json"><p>{wrong === NOT_JSON ? "What was typed as JSON is not valid" : `In what was typed as JSON, ${visible(wrong ?? "")}`}, and is kept until it is corrected.</p><div class="actions"><Button onClick={() => setTab("json")}>Correct the JSON</Button><Button kind="quiet" icon="trash" data-testid="discard-json" onClick={() => setText(null)}>Discard it</Button></div></div>
       ) : branches(shape) ? (
         <Control schema={shape} root={schema} value={given} onChange={(next) => onChange(next ?? {})} path="" flaws={found ?? []} name="arguments" required suggest={suggest} id={`${testid}-branches`} />
       ) : Object.keys(isObject(shape.properties) ? shape.properties : {}).length === 0 && !takesMore(shape) && Object.keys(given).length === 0 ? (
@@ -60,11 +62,20 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
       ) : (
         <Members schema={shape} root={schema} value={given} onChange={onChange} path="" flaws={found ?? []} suggest={suggest} />
       )}
+      {broken && tab === "json" && wrong !== NOT_JSON && <p class="note error" role="alert" data-testid="name-twice">{visible(wrong ?? "")}. The text is kept until it is corrected.</p>}
+      {half !== undefined && <p class="note error" role="alert" data-testid="half-surrogate"><code>{visible(JSON.stringify(half).slice(0, 80))}</code> has half of a surrogate pair, which is no character: it cannot be sent.</p>}
       {rounded !== undefined && <p class="note error" role="alert" data-testid="too-long"><code>{visible(rounded.slice(0, 80))}</code> would be rounded on its way: mcproof sends integers of 64 bits, and decimal numbers of 15 to 17 digits.</p>}
       {found && found.filter((flaw) => tab === "json" || flaw.at === "").slice(0, 6).map((flaw) => <p class="note error" key={flaw.at + flaw.message}>{flaw.at && <code>{flaw.at}</code>} {flaw.message}</p>)}
     </div>
   );
 }
+
+const NOT_JSON = "This is not valid JSON";
+
+const wrongIn = (text: string): string => {
+  const typed = typedJson(text);
+  return "wrong" in typed ? typed.wrong : NOT_JSON;
+};
 
 /** What the form shows: the arguments of each alternative together with those of all. */
 export function shapeOf(root: JsonObject, whole: JsonObject): JsonObject {
@@ -103,14 +114,11 @@ function JsonField({ value, text, onText, onChange, label, rows }: { value: Json
       onInput={(event) => {
         const next = event.currentTarget.value;
         if (next.trim() === "") { onText(null); setTyped(next); onChange(undefined); return; }
-        try {
-          const parsed = read(next);
-          onText(null);
-          setTyped(next);
-          onChange(parsed);
-        } catch {
-          onText(next);
-        }
+        const read = typedJson(next);
+        if ("wrong" in read) return onText(next);
+        onText(null);
+        setTyped(next);
+        onChange(read.value);
       }} />
   );
 }
@@ -180,7 +188,7 @@ function Field(props: FieldProps) {
 function typeText(schema: JsonObject): string {
   const types = typesOf(schema);
   const bounds = [
-    schema.minimum !== undefined && `≥ ${String(schema.minimum)}`, schema.maximum !== undefined && `≤ ${String(schema.maximum)}`,
+    ...boundsOf(schema),
     typeof schema.format === "string" && schema.format, schema.contentEncoding === "base64" && "Base64",
   ].filter(Boolean);
   const kind = Array.isArray(schema.enum) ? "enum" : schema.oneOf || schema.anyOf ? "one of" : types.join(" | ");
@@ -202,9 +210,10 @@ function Control(props: FieldProps & { id: string }) {
 
   const all = branches(schema);
   const titled = all?.every((one) => isObject(one) && one.const !== undefined);
-  const options: Json[] | undefined = Array.isArray(schema.enum) ? schema.enum : titled ? all!.map((one) => (one as JsonObject).const!) : undefined;
+  const options: Json[] | undefined = Array.isArray(schema.enum) ? schema.enum : titled ? all!.map((one) => (one as JsonObject).const!) : schema.const !== undefined ? [schema.const] : undefined;
   if (options) {
-    const names = titled ? all!.map((one) => String((one as JsonObject).title ?? (one as JsonObject).const)) : Array.isArray(schema.enumNames) ? schema.enumNames.map(String) : options.map((one) => (typeof one === "string" ? one : write(one)));
+    const titles = titled ? all!.map((one) => (one as JsonObject).title) : Array.isArray(schema.enumNames) ? schema.enumNames : [];
+    const names = choiceTexts(options, titles);
     const at = options.findIndex((one) => write(one) === write(value));
     return (
       <select {...common} value={at < 0 ? "" : String(at)} onChange={(event) => onChange(event.currentTarget.value === "" ? undefined : options[Number(event.currentTarget.value)])}>
@@ -227,7 +236,7 @@ function Control(props: FieldProps & { id: string }) {
           if (event.currentTarget.value === "null") { setBranch(null); return onChange(null); }
           const next = Number(event.currentTarget.value);
           setBranch(next);
-          onChange(initial(simple[next]!, root));
+          onChange(initialOfBranch(simple[next]!, root));
         }}>
           {simple.map((one, index) => <option key={index} value={String(index)}>{visible(String(one.title ?? (isObject(one.properties) && Object.keys(one.properties).length > 0 ? Object.keys(one.properties).join(", ") : typesOf(one).join(" | ") || `option ${index + 1}`)))}</option>)}
           {nullable && <option value="null">null</option>}
@@ -246,15 +255,17 @@ function Control(props: FieldProps & { id: string }) {
     const one = resolve(schema.items ?? {}, root);
     // Of a tuple, each place has a schema of its own.
     const at = (index: number) => (index < places.length ? resolve(places[index], root) : one);
-    if (Array.isArray(one.enum) && schema.uniqueItems === true)
+    if (Array.isArray(one.enum) && schema.uniqueItems === true) {
+      const texts = choiceTexts(one.enum);
       return (
         <div class="choices" role="group" aria-labelledby={`${id}-label`} id={id}>
-          {one.enum.map((option) => {
+          {one.enum.map((option, index) => {
             const on = items.some((item) => write(item) === write(option));
-            return <label key={write(option)}><input type="checkbox" checked={on} onChange={() => onChange(on ? items.filter((item) => write(item) !== write(option)) : [...items, option])} />{visible(String(option))}</label>;
+            return <label key={write(option)}><input type="checkbox" checked={on} onChange={() => onChange(on ? items.filter((item) => write(item) !== write(option)) : [...items, option])} />{visible(texts[index]!)}</label>;
           })}
         </div>
       );
+    }
     return (
       <div class="array" id={id}>
         {items.map((item, index) => (
@@ -285,7 +296,7 @@ function Control(props: FieldProps & { id: string }) {
   return (
     <>
       <JsonField value={value} text={text} onText={setText} onChange={onChange} label={`${name} as JSON`} rows={Math.min(10, Math.max(2, value === undefined ? 2 : write(value, 2).split("\n").length))} />
-      {text !== null && <p class="field-flaw">This is not valid JSON. Until it is, {value === undefined ? "nothing" : <code>{visible(write(value).slice(0, 60))}</code>} is sent.</p>}
+      {text !== null && <p class="field-flaw">{visible(wrongIn(text))}. Until it is corrected, {value === undefined ? "nothing" : <code>{visible(write(value).slice(0, 60))}</code>} is sent.</p>}
     </>
   );
 }
