@@ -342,10 +342,11 @@ impl Explorer<'_> {
         responding
     }
 
-    /// As long as the user gives a request, if that leaves time for the rest.
+    /// As long as the user gives a call, else a while that shows enough, if that leaves time for the rest.
     fn longest_wait(&self) -> Duration {
         let left = self.time_left();
-        (left / 2).max(LONG_WAIT.min(left * 3 / 4)).max(PATIENCE).min(self.check_options.timeout)
+        let enough = self.check_options.call_patience.unwrap_or(LONG_WAIT).min(self.check_options.timeout);
+        enough.min((left / 2).max(LONG_WAIT.min(left * 3 / 4)).max(PATIENCE))
     }
 
     /// Whether only what was lost gets no response for so long. What was given up sooner may be on its way.
