@@ -3,7 +3,7 @@
 import { batch, effect } from "@preact/signals";
 import { startOf } from "./api";
 import { isObject } from "./calls";
-import { read, typedNumber, Unfinished, write } from "./lossless";
+import { typedJson, typedNumber, Unfinished, write } from "./lossless";
 import { hasSecrets, withoutSecrets } from "./schema";
 import { catalogs, drafts, draftTexts, edited, isFile, item, lookAt, overview, selected, setDraft, setDraftText, story, view, type View } from "./store";
 import type { Json, JsonObject } from "./types";
@@ -140,11 +140,9 @@ export function keepDrafts() {
   }
   batch(() => {
     for (const [slot, text] of begun) {
-      try {
-        setDraft(slot, thawed(read(text)));
-      } catch {
-        setDraftText(slot, text);
-      }
+      const typed = typedJson(text);
+      if ("value" in typed) setDraft(slot, thawed(typed.value));
+      else setDraftText(slot, text);
     }
   });
   let waiting: ReturnType<typeof setTimeout> | undefined;

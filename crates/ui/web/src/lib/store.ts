@@ -3,7 +3,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
-import { own, read, write } from "./lossless";
+import { own, read, repeated, write } from "./lossless";
 import { levelIn, listensTo, withLevel } from "./modern";
 import { secretsIn } from "./schema";
 import type { Answers } from "./answers";
@@ -590,12 +590,24 @@ export const setAsTask = (slot: string, value: boolean) => put(asTask, slot, val
 /** What is typed as JSON and is not valid yet, by slot. */
 export const draftTexts = signal(new Map<string, string>());
 export function setDraftText(slot: string, text: string | null) {
+  forgetRefusal(slot);
   const next = new Map(draftTexts.value);
   if (text === null) next.delete(slot);
   else next.set(slot, text);
   draftTexts.value = next;
 }
-export const setDraft = (slot: string, value: Json) => put(drafts, slot, value);
+export function setDraft(slot: string, value: Json) {
+  forgetRefusal(slot);
+  put(drafts, slot, value);
+}
+
+/** What mcproof did not send is of no interest once it is another text. */
+function forgetRefusal(slot: string) {
+  if (runs.peek().get(slot)?.refused === undefined) return;
+  const next = new Map(runs.peek());
+  next.delete(slot);
+  runs.value = next;
+}
 
 /** Whether its response has not come yet. */
 export const isUnderWay = (run: Run | undefined): boolean => run !== undefined && !run.outcome && run.refused === undefined;
@@ -658,6 +670,16 @@ export function subscriptionOf(session: SessionData | undefined, uri: string, op
   return { subscribed: true, updates: session.tracker.calls.filter((call) => call.key > last.key && call.method === "notifications/resources/updated" && call.target === uri) };
 }
 
+/** The names that stand more than once in one object of the response, once its frames are here. */
+export function repeatedIn(outcome: Outcome): string[] {
+  const call = outcome.result || outcome.error ? callOf(outcome) : undefined;
+  if (call?.response === undefined || !call.frames.includes(outcome.frame!)) return [];
+  const known = twiceIn.get(outcome) ?? repeated(call.response);
+  twiceIn.set(outcome, known);
+  return known;
+}
+
+const twiceIn = new WeakMap<Outcome, string[]>();
 const asReceived = new WeakMap<Outcome, Outcome>();
 
 /** An outcome with its result as it stands in the traffic: numbers as the server wrote them, which mcproof reads with 64 bits. */

@@ -28,6 +28,8 @@ export interface Task {
   /** What it waits for. */
   wants: string[];
   result?: JsonObject;
+  /** The response that has it, as the server wrote it. */
+  response?: string;
   error?: { code: number; message: string; data?: Json };
 }
 
@@ -54,7 +56,7 @@ export class TaskBook {
         const task = this.state(result, at);
         if (!task) return;
         task.polls++;
-        if (isObject(result.result)) task.result = result.result;
+        if (isObject(result.result)) [task.result, task.response] = [result.result, call.response];
         if (isObject(result.error)) task.error = { code: Number(result.error.code), message: String(result.error.message), data: result.error.data };
         break;
       }
@@ -66,7 +68,7 @@ export class TaskBook {
         break;
       case "tasks/result": {
         const task = this.all.get(String(params.taskId));
-        if (task) task.result = result;
+        if (task) [task.result, task.response] = [result, call.response];
         break;
       }
     }

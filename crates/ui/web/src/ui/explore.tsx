@@ -1,5 +1,5 @@
 // What a server offers: the list at the side, and the one that is looked at.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { post } from "../lib/api";
 import { appUri } from "../lib/apps";
 import { isObject } from "../lib/calls";
@@ -153,13 +153,25 @@ function stepOfRun(method: string, { params, outcome: known, asTask }: Run) {
   return outcome ? withAnswers(step, callOf(outcome), outcome.task) : step;
 }
 
-const onEnter = (send: (() => void) | undefined) => (event: KeyboardEvent) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-    event.preventDefault();
-    // A key that is held is pressed once.
-    if (!event.repeat) send?.();
-  }
-};
+/** Ctrl-Enter sends wherever the keyboard is on the page that has the button, and also where it is nowhere. */
+function useCtrlEnter(send: (() => void) | undefined) {
+  const now = useRef(send);
+  now.current = send;
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented) return;
+      const main = document.getElementById("main");
+      const button = main?.querySelector<HTMLElement>("[data-testid=send]");
+      // In a narrow window, the page may be behind another pane.
+      if (!button?.checkVisibility() || !(event.target === document.body || main!.contains(event.target as Node))) return;
+      event.preventDefault();
+      // A key that is held is pressed once.
+      if (!event.repeat) now.current?.();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+}
 
 function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }) {
   const schema = useMemo(() => (isObject(tool.inputSchema) ? tool.inputSchema : {}), [tool]);
@@ -171,8 +183,9 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
   const choice = taskChoice(tool, handshake.value);
   const wantsTask = choice === "always" || (choice !== "never" && asTask.value.get(slot) === true);
   const send = sender(slot, valid, () => void run(slot, id, "tools/call", { name, arguments: value }, wantsTask ? {} : undefined));
+  useCtrlEnter(send);
   return (
-    <article class="detail" data-testid="tool" onKeyDown={onEnter(send)}>
+    <article class="detail" data-testid="tool">
       <header class="detail-head">
         <div class="detail-title"><h1>{visible(name)}</h1>{titleOf(tool) && <span class="muted">{visible(titleOf(tool)!)}</span>}<Annotations tool={tool} /></div>
         <About text={tool.description} />
@@ -216,8 +229,9 @@ function Prompt({ prompt, slot, id }: { prompt: JsonObject; slot: string; id: nu
   const value = drafts.value.get(slot) ?? {};
   const [valid, setValid] = useState(true);
   const send = sender(slot, valid, () => void run(slot, id, "prompts/get", { name, arguments: value }));
+  useCtrlEnter(send);
   return (
-    <article class="detail" data-testid="prompt" onKeyDown={onEnter(send)}>
+    <article class="detail" data-testid="prompt">
       <header class="detail-head"><div class="detail-title"><h1>{visible(name)}</h1>{titleOf(prompt) && <span class="muted">{visible(titleOf(prompt)!)}</span>}</div><About text={prompt.description} /></header>
       <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} suggest={suggest} testid="arguments" slot={slot} />
       <Send slot={slot} id={id} text="Get prompt" send={send} method="prompts/get" />
@@ -234,6 +248,7 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
   const canSubscribe = isObject(declared) && declared.subscribe === true && connection.value?.status === "open";
   const modern = handshake.value?.era === "modern";
   const send = sender(slot, true, () => void run(slot, id, "resources/read", { uri }));
+  useCtrlEnter(send);
   frameVersion.value;
   const { subscribed, updates } = subscriptionOf(currentSession.value, uri, currentSession.value?.id === connection.value?.sessions.at(-1)?.id ? connection.value?.subscriptions : []);
   const subscribe = async (open: boolean) => {
@@ -246,7 +261,7 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
     }
   };
   return (
-    <article class="detail" data-testid="resource" onKeyDown={onEnter(send)}>
+    <article class="detail" data-testid="resource">
       <header class="detail-head">
         <div class="detail-title"><h1>{visible(nameOf(resource) || uri)}</h1>{typeof resource.mimeType === "string" && <Badge>{visible(resource.mimeType)}</Badge>}</div>
         <p><code class="uri">{visible(uri)}</code></p><About text={resource.description} />
@@ -270,7 +285,9 @@ function expand(template: string, values: JsonObject): string {
   return template.replaceAll(/\{([+#./;?&]?)([^}]*)\}/g, (_, operator: string, names: string) => {
     const parts = names.split(",").map((name) => name.replace(/[*]$|:\d+$/, ""));
     const given = parts.filter((name) => own(values, name) !== undefined && own(values, name) !== "");
-    const encode = (name: string) => (operator === "+" || operator === "#" ? encodeURI(String(values[name])) : encodeURIComponent(String(values[name])));
+    // Half of a surrogate pair, which the form names, cannot be encoded.
+    const text = (name: string) => String(values[name]).replaceAll(/\p{Surrogate}/gu, "\ufffd");
+    const encode = (name: string) => (operator === "+" || operator === "#" ? encodeURI(text(name)) : encodeURIComponent(text(name)));
     if (given.length === 0) return "";
     if (operator === "?" || operator === "&") return operator + given.map((name) => `${name}=${encode(name)}`).join("&");
     if (operator === ";") return given.map((name) => `;${name}=${encode(name)}`).join("");
@@ -286,11 +303,13 @@ function Template({ template, slot, id }: { template: JsonObject; slot: string; 
   const suggest = useMemo(() => completion(id, { type: "ref/resource", uri }, slot), [id, uri, slot, handshake.value]);
   const value = drafts.value.get(slot) ?? {};
   const filled = expand(uri, isObject(value) ? value : {});
-  const send = sender(slot, true, () => void run(slot, id, "resources/read", { uri: filled }));
+  const [valid, setValid] = useState(true);
+  const send = sender(slot, valid, () => void run(slot, id, "resources/read", { uri: filled }));
+  useCtrlEnter(send);
   return (
-    <article class="detail" data-testid="template" onKeyDown={onEnter(send)}>
+    <article class="detail" data-testid="template">
       <header class="detail-head"><div class="detail-title"><h1>{visible(nameOf(template) || uri)}</h1><Badge>template</Badge></div><p><code class="uri">{visible(uri)}</code></p><About text={template.description} /></header>
-      <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} suggest={suggest} testid="arguments" />
+      <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} suggest={suggest} testid="arguments" />
       <p class="pad small">Reads <code class="uri">{visible(filled)}</code></p>
       <Send slot={slot} id={id} text="Read" send={send} method="resources/read" />
       <RunResult slot={slot} />

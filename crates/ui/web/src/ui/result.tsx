@@ -206,7 +206,7 @@ export function Problem({ diagnostic }: { diagnostic: Diagnostic }) {
 }
 
 /** What came of a request. */
-export function Result({ outcome, method, outputSchema }: { outcome: Outcome; method: string; outputSchema?: JsonObject }) {
+export function Result({ outcome, method, outputSchema, repeated = [] }: { outcome: Outcome; method: string; outputSchema?: JsonObject; repeated?: string[] }) {
   const [raw, setRaw] = useState(false);
   const { result, error, failure, canceled, elapsedUs } = outcome;
   const isError = result?.isError === true;
@@ -224,6 +224,7 @@ export function Result({ outcome, method, outputSchema }: { outcome: Outcome; me
       {failure ? <Problem diagnostic={failure} /> : canceled ? <p class="note">The request was canceled.</p> : isUnfinished && !raw ? <><p class="note">The server requires input that it did not get: set a policy or roots under Answers, or send the call again.</p><Tree value={whole} open={4} /></> : raw ? <Tree value={whole} open={4} /> : error ? (
         <div class="problem"><p class="problem-line"><Icon name="alert" /><strong>{visible(error.message)}</strong><code>{error.code}</code></p>{error.data !== undefined && <Tree value={error.data} />}</div>
       ) : result ? <Shown result={result} method={method} outputSchema={outputSchema} /> : null}
+      <Repeated names={repeated} />
     </section>
   );
 }

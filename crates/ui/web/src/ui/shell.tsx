@@ -274,6 +274,14 @@ function comparisons(): Command[] {
   return found;
 }
 
+/** In a tool, prompt or resource: to its first field, or to the button if it has none. */
+function focusFirstField() {
+  const main = document.getElementById("main");
+  if (document.activeElement !== main) return;
+  const fields = "input:not(:disabled), select:not(:disabled), textarea:not(:disabled)";
+  (main?.querySelector<HTMLElement>(`[data-testid=arguments] :is(${fields})`) ?? main?.querySelector<HTMLElement>("[data-testid=send]"))?.focus();
+}
+
 function Palette() {
   const [needle, setNeedle] = useState("");
   const [at, setAt] = useState(0);
@@ -282,7 +290,11 @@ function Palette() {
   // At once: what is typed before the next frame is typed here.
   useLayoutEffect(() => {
     input.current?.focus();
-    return () => before.current?.focus();
+    return () => {
+      before.current?.focus();
+      // Once what was chosen is drawn.
+      if (before.current?.id === "main") setTimeout(focusFirstField);
+    };
   }, []);
   const all = useMemo(() => {
     const known = catalog.value;

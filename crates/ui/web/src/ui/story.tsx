@@ -5,7 +5,7 @@ import { firstText, isFailure, isObject, targetOf, type Call } from "../lib/call
 import { own, read, repeated, write } from "../lib/lossless";
 import { canCurl, cli, curl, failedWith, isRedacted, payloadOf, pytest, resultExpectation, rust, saysMore, suite, vitest } from "../lib/snippets";
 import {
-  brush, compared, connection, findings, frameVersion, go, handshake, inputSchemaIn, isFile, judge, newKey, overview, received, request, run, runs, select, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
+  brush, compared, connection, findings, frameVersion, go, handshake, inputSchemaIn, isFile, judge, newKey, overview, received, repeatedIn, request, run, runs, select, serverKey, sessions, setDraft, showCallOf, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
 import { secretsIn } from "../lib/schema";
 import { isMasked, masked, withoutTexts } from "../lib/secrets";
@@ -325,7 +325,7 @@ export function RunResult({ slot, outputSchema }: { slot: string; outputSchema?:
   if (last.refused) return <p class="note error" role="alert">{last.refused}</p>;
   if (!last.outcome) return <p class="running" role="status"><span class="spinner" /> Waiting for the response, {duration((performance.now() - last.startedAt) * 1000)}<Reached method={last.method} params={last.params} /></p>;
   if (last.outcome.task !== undefined) return <TaskPanel id={last.outcome.task} session={last.outcome.session} />;
-  return <Result outcome={received(last.outcome)} method={last.method} outputSchema={outputSchema} />;
+  return <Result outcome={received(last.outcome)} method={last.method} outputSchema={outputSchema} repeated={repeatedIn(last.outcome)} />;
 }
 
 export { run };

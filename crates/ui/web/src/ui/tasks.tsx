@@ -5,8 +5,9 @@ import { canCancel, canList, isOver, statusText, type Task } from "../lib/tasks"
 import { clock, count, duration, visible } from "../lib/text";
 import type { JsonObject, Outcome } from "../lib/types";
 import { isObject } from "../lib/calls";
+import { repeated } from "../lib/lossless";
 import { Badge, Button, Empty, Icon, Rows } from "./basics";
-import { Problem, Shown, Tree } from "./result";
+import { Problem, Repeated, Shown, Tree } from "./result";
 
 const kindOf = (status: string) => (status === "completed" ? "ok" : status === "failed" ? "error" : status === "cancelled" ? "warning" : "info");
 
@@ -82,6 +83,7 @@ export function TaskPanel({ id, session: number, whole }: { id: string; session:
       toast((error as Error).message, "error");
     }
   };
+  const twice = task.response === undefined ? [] : repeated(task.response);
   const missing = over && task.status !== "cancelled" && !task.result && !task.error;
   const shown = task.result && Object.fromEntries(Object.entries(task.result).filter(([name]) => name !== "resultType"));
   const status = task.error ? "error" : task.result?.isError === true ? "tool-error" : task.status;
@@ -115,7 +117,7 @@ export function TaskPanel({ id, session: number, whole }: { id: string; session:
       {followed?.problem && <Problem diagnostic={followed.problem} />}
       {whole && task.arguments !== undefined && <section class="block"><div class="block-bar"><span class="block-kind">arguments</span></div><Tree value={task.arguments} open={3} /></section>}
       {task.error && <div class="problem" role="alert"><p class="problem-line"><Icon name="alert" /><strong>{visible(task.error.message)}</strong><code>{task.error.code}</code></p>{task.error.data !== undefined && <Tree value={task.error.data} />}</div>}
-      {shown && <div class="task-result" data-testid="task-outcome" data-status={status}>{task.result?.isError === true && <p><Badge kind="error">tool error</Badge></p>}<Shown result={shown as JsonObject} method="tools/call" outputSchema={isObject(tool?.outputSchema) ? tool.outputSchema : undefined} /></div>}
+      {shown && <div class="task-result" data-testid="task-outcome" data-status={status}>{task.result?.isError === true && <p><Badge kind="error">tool error</Badge></p>}<Shown result={shown as JsonObject} method="tools/call" outputSchema={isObject(tool?.outputSchema) ? tool.outputSchema : undefined} /><Repeated names={twice} /></div>}
       {missing && !live && <p class="muted small">Its result was not fetched in this session.</p>}
     </section>
   );
