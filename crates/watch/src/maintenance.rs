@@ -9,6 +9,8 @@ use jiff::tz::TimeZone;
 use sqlx::AnyConnection;
 use std::str::FromStr as _;
 
+pub(crate) const UNDER_MAINTENANCE: &str = "under maintenance";
+
 /// What is open of which nobody is to be told: a window that was announced over the API, or a silence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Planned {
@@ -30,7 +32,7 @@ impl Planned {
     /// What it is, as something that a target is.
     pub(crate) fn word(&self) -> &'static str {
         match self.kind {
-            Kind::Work => "under maintenance",
+            Kind::Work => UNDER_MAINTENANCE,
             Kind::Silence => "silenced",
         }
     }
@@ -65,8 +67,13 @@ pub(crate) async fn announced(connection: &mut AnyConnection, now: Moment) -> Re
 
 /// Whether nobody is to be told of a target: it is under maintenance, or silenced.
 pub(crate) fn covers(config: &Config, planned: &[Planned], target: &str, tags: &[String], now: Moment) -> bool {
-    planned.iter().any(|planned| planned.means(target, tags))
-        || config.maintenance.iter().any(|window| means(&window.targets, &window.tags, target, tags) && is_open(window, now))
+    planned.iter().any(|planned| planned.means(target, tags)) || planned_until(&config.maintenance, target, tags, now).is_some()
+}
+
+/// When the last window of a target ends that is open now.
+pub(crate) fn planned_until(windows: &[Window], target: &str, tags: &[String], now: Moment) -> Option<Moment> {
+    let of_target = windows.iter().filter(|window| means(&window.targets, &window.tags, target, tags));
+    of_target.filter_map(|window| open_until(window, now)).max()
 }
 
 fn means(targets: &[String], among: &[String], target: &str, tags: &[String]) -> bool {
@@ -76,17 +83,21 @@ fn means(targets: &[String], among: &[String], target: &str, tags: &[String]) ->
 
 /// Whether a window is open; one whose expression cannot be read never is: the reader of the configuration refuses it.
 pub fn is_open(window: &Window, now: Moment) -> bool {
-    match &window.when {
-        When::Once { from, until } => (*from..*until).contains(&now),
+    open_until(window, now).is_some()
+}
+
+/// When a window ends that is open.
+fn open_until(window: &Window, now: Moment) -> Option<Moment> {
+    let (from, until) = match &window.when {
+        When::Once { from, until } => (*from, *until),
         When::Cron { expression, zone, lasts } => {
-            let begin = || {
-                let now = Timestamp::from_millisecond(now.0).ok()?.to_zoned(TimeZone::get(zone).ok()?);
-                let begin = Cron::from_str(expression).ok()?.find_previous_occurrence(&now, true).ok()?;
-                Some(Moment(begin.timestamp().as_second() * 1_000))
-            };
-            begin().is_some_and(|begin| now < begin + *lasts)
+            let now = Timestamp::from_millisecond(now.0).ok()?.to_zoned(TimeZone::get(zone).ok()?);
+            let begin = Cron::from_str(expression).ok()?.find_previous_occurrence(&now, true).ok()?;
+            let begin = Moment(begin.timestamp().as_second() * 1_000);
+            (begin, begin + *lasts)
         }
-    }
+    };
+    (from..until).contains(&now).then_some(until)
 }
 
 #[cfg(test)]

@@ -572,7 +572,9 @@ fn roles_and_audit(dashboard: &Dashboard) {
         ("GET", "/incidents", Value::Null, [200, 200, 200]),
         ("GET", "/silences", Value::Null, [200, 200, 200]),
         ("POST", "/api/targets/svc-0001/mute", json!({ "minutes": 5 }), [403, 200, 200]),
+        ("POST", "/api/targets/svc-0002/mute", json!({ "minutes": 0 }), [403, 200, 200]),
         ("POST", "/api/silences", silence(), [403, 201, 201]),
+        ("POST", "/api/notices", json!({ "title": "Slow", "progress": "investigating", "text": "we look" }), [403, 201, 201]),
         ("POST", "/api/maintenance", json!({ "name": "upgrade", "minutes": 5 }), [403, 201, 201]),
         ("POST", "/api/targets/svc-0001/deploys", json!({}), [403, 201, 201]),
         ("DELETE", "/api/targets/nobody", Value::Null, [403, 403, 404]),
@@ -598,17 +600,21 @@ fn roles_and_audit(dashboard: &Dashboard) {
     let expected = [
         ["ann", "login", "log in", "", "done"],
         ["ann", "token", "announce a deploy", "svc-0001", "done"],
-        ["ann", "token", "announce work", "upgrade", "done"],
-        ["ann", "token", "mute", "svc-0001", "done"],
+        ["ann", "token", "announce work for 5 min", "upgrade", "done"],
+        ["ann", "token", "mute for 5 min", "svc-0001", "done"],
+        ["ann", "token", "publish a notice", "Slow", "done"],
         ["ann", "token", "remove a target", "nobody", "refused: 404 Not Found"],
         ["ann", "token", "revoke a token", "reader", "done"],
-        ["ann", "token", "silence", "", "done"],
+        ["ann", "token", "silence for 5 min", "svc-*", "done"],
+        ["ann", "token", "unmute", "svc-0002", "done"],
         ["oscar", "login", "log in", "", "done"],
         ["oscar", "login", "log in", "", "done"],
         ["oscar", "token", "announce a deploy", "svc-0001", "done"],
-        ["oscar", "token", "announce work", "upgrade", "done"],
-        ["oscar", "token", "mute", "svc-0001", "done"],
-        ["oscar", "token", "silence", "", "done"],
+        ["oscar", "token", "announce work for 5 min", "upgrade", "done"],
+        ["oscar", "token", "mute for 5 min", "svc-0001", "done"],
+        ["oscar", "token", "publish a notice", "Slow", "done"],
+        ["oscar", "token", "silence for 5 min", "svc-*", "done"],
+        ["oscar", "token", "unmute", "svc-0002", "done"],
         ["vera", "login", "log in", "", "done"],
     ];
     let (refused, found): (Vec<_>, Vec<_>) = found.into_iter().partition(|entry| entry[4] == "refused: 403 Forbidden");
@@ -616,7 +622,7 @@ fn roles_and_audit(dashboard: &Dashboard) {
     // What somebody tried who may not do it is written down, too.
     let by = |who: &str| refused.iter().filter(|entry| entry[0] == who).map(|entry| entry[2..4].join(" ")).collect::<Vec<String>>();
     assert_eq!(by("oscar"), ["GET /api/audit ", "GET /audit ", "GET /tokens ", "remove a target nobody", "revoke a token reader"]);
-    assert_eq!((by("vera").len(), by("ann").len(), refused.len()), (9, 0, 14));
+    assert_eq!((by("vera").len(), by("ann").len(), refused.len()), (11, 0, 16));
     assert!(by("vera").contains(&"mute svc-0001".to_owned()), "{refused:?}");
     let page = dashboard.ask("GET", "/audit", &[("Authorization", "Bearer token-of-ann")], "").body;
     assert!(page.contains("announce a deploy") && page.contains("oscar"), "{page}");

@@ -2,7 +2,9 @@
 
 use super::{Store, StoreFailure, ids};
 use crate::moment::Moment;
+use mcproof_record::duration::readable;
 use std::sync::Mutex;
+use std::time::Duration;
 use uuid::ContextV7;
 
 /// What somebody is about to do.
@@ -35,6 +37,14 @@ const LONGEST: usize = 200;
 pub(crate) fn new_id(now: Moment) -> String {
     static MADE: Mutex<ContextV7> = Mutex::new(ContextV7::new());
     ids::new(&MADE, now)
+}
+
+/// An action that holds for some time, in words of the audit log. A mute without any is its end.
+pub fn lasting(action: &str, lasts: Duration) -> String {
+    match lasts {
+        Duration::ZERO if action == "mute" => "unmute".to_owned(),
+        lasts => format!("{action} for {}", readable(lasts)),
+    }
 }
 
 impl Store {

@@ -2,7 +2,8 @@
 
 use super::read::TargetRow;
 use super::{Store, StoreFailure, ids};
-use crate::maintenance;
+use crate::config::Window;
+use crate::maintenance::{self, UNDER_MAINTENANCE};
 use crate::moment::Moment;
 use mcproof_analysis::did_you_mean;
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,16 +191,17 @@ impl Store {
 
 impl Store {
     /// Of which targets nobody is told now, and how long: `muted until …`, `silenced until …`, `under maintenance until …`, the one that
-    /// lasts longest. What the configuration plans is not known here.
+    /// lasts longest. `windows`: of the configuration.
     ///
     /// # Errors
     /// The database does not respond.
-    pub async fn quiet(&self, now: Moment) -> Result<BTreeMap<String, String>, StoreFailure> {
+    pub async fn quiet(&self, windows: &[Window], now: Moment) -> Result<BTreeMap<String, String>, StoreFailure> {
         let planned = maintenance::announced(&mut *self.pool.acquire().await?, now).await?;
         let why = |target: &TargetRow| {
             let muted = (target.muted_until > now).then_some((target.muted_until, "muted"));
             let planned = planned.iter().filter(|planned| planned.means(&target.name, &target.tags));
-            let (until, how) = planned.map(|planned| (planned.ends, planned.word())).chain(muted).max()?;
+            let window = maintenance::planned_until(windows, &target.name, &target.tags, now).map(|until| (until, UNDER_MAINTENANCE));
+            let (until, how) = planned.map(|planned| (planned.ends, planned.word())).chain(muted).chain(window).max()?;
             Some((target.name.clone(), format!("{how} until {until}")))
         };
         Ok(self.targets().await?.iter().filter_map(why).collect())

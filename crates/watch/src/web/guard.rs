@@ -19,6 +19,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use ring::rand::SecureRandom as _;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Mutex;
@@ -176,7 +177,7 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     let matched = request.extensions().get::<MatchedPath>().map_or_else(String::new, |path| path.as_str().to_owned());
     let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
     let needed = needed(&matched, is_reading);
-    let action = if is_reading { format!("{} {matched}", request.method()) } else { action(request.method(), &matched) };
+    let mut action = if is_reading { format!("{} {matched}", request.method()) } else { action(request.method(), &matched) };
     if role < needed {
         let subject = subject(&matched, request.uri().path()).unwrap_or_default();
         let event = AuditEvent { who: &name, via: by.word(), action: &action, subject: &subject };
@@ -201,7 +202,8 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
             }
         };
         request = vouched;
-        let subject = known.or(said).unwrap_or_default();
+        action = said.tell(action);
+        let subject = known.or(said.subject).unwrap_or_default();
         let id = audit::new_id(state.now());
         let event = AuditEvent { who: &name, via: by.word(), action: &action, subject: &subject };
         let written = match is_kept {
@@ -465,8 +467,8 @@ fn public_host(config: &Config) -> Option<String> {
     url::Url::parse(config.public_url.as_deref()?).ok()?.host_str().map(str::to_owned)
 }
 
-/// The request, if it comes from one of our own pages. Its body is read on the way, and what that calls the thing that it is about.
-async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Result<(Request, Option<String>), Response> {
+/// The request, if it comes from one of our own pages. Its body is read on the way.
+async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Result<(Request, Said), Response> {
     let (parts, body) = request.into_parts();
     let refused = |status, problem: &str| {
         let remedy = "reload the page and try again";
@@ -498,16 +500,39 @@ async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Resul
             return Err(refused(StatusCode::FORBIDDEN, "the form is from another page, or too old"));
         }
     }
-    let said = named(&parts.headers, &body);
+    let said = Said::of(parts.uri.path(), &body);
     Ok((Request::from_parts(parts, Body::from(body)), said))
 }
 
-/// The `name` in a form or in JSON.
-fn named(headers: &HeaderMap, body: &[u8]) -> Option<String> {
-    if text(headers, &header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/json")) {
-        return serde_json::from_slice::<serde_json::Value>(body).ok()?["name"].as_str().map(str::to_owned);
+/// What a body says for the audit log: of form or JSON.
+#[derive(Default)]
+struct Said {
+    /// The name or title of a thing, or the patterns of a silence.
+    subject: Option<String>,
+    minutes: Option<u64>,
+}
+
+impl Said {
+    fn of(path: &str, body: &[u8]) -> Self {
+        let fields: Map<String, Value> = match path.starts_with("/api/") {
+            true => serde_json::from_slice(body).unwrap_or_default(),
+            false => url::form_urlencoded::parse(body).map(|(name, value)| (name.into_owned(), Value::from(value))).collect(),
+        };
+        let texts = |key: &str| match fields.get(key) {
+            Some(Value::String(text)) => vec![text.as_str()],
+            Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let groups = [vec!["name"], vec!["title"], vec!["names", "tags"]].into_iter();
+        let subjects = groups.map(|keys| keys.into_iter().flat_map(texts).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", "));
+        let minutes = fields.get("minutes").and_then(|minutes| minutes.as_u64().or_else(|| minutes.as_str()?.parse().ok()));
+        Self { subject: subjects.into_iter().find(|subject| !subject.is_empty()), minutes }
     }
-    url::form_urlencoded::parse(body).find(|(name, _)| name == "name").map(|(_, value)| value.into_owned())
+
+    /// An action with the time that it holds.
+    fn tell(&self, action: String) -> String {
+        self.minutes.map_or_else(|| action.clone(), |minutes| audit::lasting(&action, Duration::from_secs(minutes.saturating_mul(60))))
+    }
 }
 
 fn is_same_origin(headers: &HeaderMap, config: &Config) -> bool {

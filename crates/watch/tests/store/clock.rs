@@ -131,11 +131,11 @@ pub(crate) async fn what_people_decided_while_the_clock_was_ahead_lasts_as_long_
         ends,
     };
     // By the right clock.
-    say("mute", "other", START).await;
+    say("mute for 2 d", "other", START).await;
     store.mute("other", START + HOUR * 48).await.unwrap();
     let old = store.silence(&silence("old", START, START + HOUR * 48), START).await.unwrap();
     // By the other one: from then on, except for what was to begin at some time.
-    say("mute", "shop", ahead).await;
+    say("mute for 5 min", "shop", ahead).await;
     store.mute("shop", ahead + MINUTE * 5).await.unwrap();
     store.silence(&silence("desk", ahead, ahead + MINUTE * 10), ahead).await.unwrap();
     store.silence(&silence("late", START + HOUR * 30, START + HOUR * 32), ahead).await.unwrap();
@@ -146,7 +146,7 @@ pub(crate) async fn what_people_decided_while_the_clock_was_ahead_lasts_as_long_
     say("end a silence", &old, ahead).await;
     assert!(store.end_silence(&old, ahead).await.unwrap());
     // What was refused did not end it.
-    let refused = say("mute", "other", ahead).await;
+    let refused = say("mute for 1 h", "other", ahead).await;
     assert!(store.write_outcome(&refused, "refused: 404 Not Found").await.unwrap());
     assert!(store.take_chore("look", "worker", Duration::ZERO, ahead).await.unwrap().is_some());
     store.end_chore("look", "worker", ahead).await.unwrap();
@@ -157,16 +157,16 @@ pub(crate) async fn what_people_decided_while_the_clock_was_ahead_lasts_as_long_
         ("other", format!("muted until {}", START + HOUR * 48)),
         ("shop", format!("muted until {}", now + MINUTE * 5)),
     ];
-    assert_eq!(store.quiet(now).await.unwrap(), BTreeMap::from(quiet.map(|(name, why)| (name.to_owned(), why))));
-    let later = store.quiet(START + HOUR * 31).await.unwrap();
+    assert_eq!(store.quiet(&[], now).await.unwrap(), BTreeMap::from(quiet.map(|(name, why)| (name.to_owned(), why))));
+    let later = store.quiet(&[], START + HOUR * 31).await.unwrap();
     assert_eq!(later.keys().collect::<Vec<_>>(), ["late", "other"]);
     let deploy = rows(&address, "SELECT CAST(at AS TEXT), CAST(until AS TEXT) FROM deploy").await;
     assert_eq!(deploy, [[now.0.to_string(), (now + MINUTE * 15).0.to_string()]]);
     // They may decide something else now.
-    say("mute", "shop", now).await;
+    say("unmute", "shop", now).await;
     store.mute("shop", Moment(0)).await.unwrap();
     assert!(!store.recover_from_set_back(now + MINUTE).await.unwrap());
-    assert!(!store.quiet(now).await.unwrap().contains_key("shop"));
+    assert!(!store.quiet(&[], now).await.unwrap().contains_key("shop"));
 }
 
 /// When the only target is probed next.

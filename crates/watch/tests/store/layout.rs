@@ -1,6 +1,7 @@
 //! A database that an earlier version has left goes on, with all that is in it.
 
 use super::fixtures::*;
+use mcproof_watch::config::{When, Window};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::push::Said;
 use mcproof_watch::role::Role;
@@ -217,11 +218,15 @@ pub(crate) async fn nobody_is_told_of_what_is_silenced_until_it_ends(address: St
         now = now + MINUTE / 4;
     }
     store.mute("shop-us", START + MINUTE * 90).await.unwrap();
-    let quiet = store.quiet(now).await.unwrap();
+    let quiet = store.quiet(&[], now).await.unwrap();
     let expected = [("shop-eu", "silenced", 10), ("shop-us", "muted", 90)];
     let told = |(name, how, minutes): (&str, &str, u32)| (name.to_owned(), format!("{how} until {}", START + MINUTE * minutes));
     assert_eq!(quiet, BTreeMap::from(expected.map(told)));
-    assert!(store.quiet(START + MINUTE * 90).await.unwrap().is_empty());
+    let when = When::Once { from: START, until: START + MINUTE * 30 };
+    let window = Window { name: "nightly".into(), targets: vec!["shop-eu".into()], tags: Vec::new(), when };
+    let planned = store.quiet(&[window], now).await.unwrap();
+    assert_eq!(planned["shop-eu"], format!("under maintenance until {}", START + MINUTE * 30));
+    assert!(store.quiet(&[], START + MINUTE * 90).await.unwrap().is_empty());
     store.mute("shop-us", Moment(0)).await.unwrap();
     let told = || rows(&address, "SELECT incident.subject FROM outbox JOIN incident ON incident.id = outbox.incident ORDER BY 1");
     assert_eq!(rows(&address, "SELECT subject FROM incident ORDER BY 1").await, [["other"], ["shop-eu"], ["shop-us"]]);

@@ -115,7 +115,7 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
         let inconclusive = store.inconclusive(Moment::default()).await.map_err(|failure| of_store(&failure))?;
         let is_target = |incident: &IncidentRow| targets.iter().any(|target| target.name == incident.subject);
-        let quiet = store.quiet(now).await.map_err(|failure| of_store(&failure))?;
+        let quiet = store.quiet(&reading::windows(&arguments.config), now).await.map_err(|failure| of_store(&failure))?;
         let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, &inconclusive, &quiet, now)).collect();
         // Nobody may have it in the file that is in use.
         let mut unmonitored = reading::targets(&arguments.config);
@@ -161,7 +161,7 @@ pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure>
     with_store(&arguments.config, &arguments.kept, async |store, now| {
         let which = if arguments.all { Which::All } else { Which::Open };
         let incidents = store.incidents(which, None, MOST).await.map_err(|failure| of_store(&failure))?;
-        let quiet = store.quiet(now).await.map_err(|failure| of_store(&failure))?;
+        let quiet = store.quiet(&reading::windows(&arguments.config), now).await.map_err(|failure| of_store(&failure))?;
         let is_quiet = |incident: &IncidentRow| quiet.get(&incident.subject).filter(|_| incident.resolved.is_none()).map(String::as_str);
         if arguments.json {
             let incidents: Vec<Value> = incidents.iter().map(|row| with_quiet(incident(row), is_quiet(row))).collect();

@@ -11,7 +11,7 @@ use mcproof_report::escape;
 use mcproof_suite::{BadDuration, parse_duration};
 use mcproof_watch::clock::Clock;
 use mcproof_watch::moment::Moment;
-use mcproof_watch::store::audit::AuditEvent;
+use mcproof_watch::store::audit::{self, AuditEvent};
 use mcproof_watch::store::operations::is_full_hash;
 use mcproof_watch::store::silences::Silence;
 use mcproof_watch::store::{Store, StoreFailure, incidents};
@@ -160,7 +160,7 @@ pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
     let DeployArguments { config, target, expect, lasts, note, kept } = arguments;
     with_store(config, kept, async |store, now| {
         known(store, target).await?;
-        write_down(store, "announce a deploy", target, now).await?;
+        write_down(store, &audit::lasting("announce a deploy", *lasts), target, now).await?;
         store.announce_deploy(target, now, now + *lasts, expect.as_deref(), note).await.map_err(|failure| of_store(&failure))?;
         output::show(&format!("{}: contract changes are expected until {}\n", escape(target), now + *lasts))?;
         Ok(Exit::Passed)
@@ -171,7 +171,7 @@ pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
     let MuteArguments { config, target, lasts, off, kept } = arguments;
     let done = with_store(config, kept, async |store, now| {
         known(store, target).await?;
-        write_down(store, "mute", target, now).await?;
+        write_down(store, &audit::lasting("mute", if *off { Duration::ZERO } else { *lasts }), target, now).await?;
         let until = if *off { Moment(0) } else { now + *lasts };
         store.mute(target, until).await.map_err(|failure| of_store(&failure))?;
         let told = if *off { "unmuted".to_owned() } else { format!("alerts are muted until {until}") };
@@ -223,7 +223,8 @@ pub(super) fn silence(arguments: &SilenceArguments) -> Result<Exit, Failure> {
             let hint = format!("{} For targets to come, add --future", unmatched.remedy);
             return Err(Failure::bad_input("unmatched-silence", unmatched.problem).hint(hint));
         }
-        write_down(store, "silence", &names.iter().chain(tags).cloned().collect::<Vec<_>>().join(", "), now).await?;
+        write_down(store, &audit::lasting("silence", *lasts), &names.iter().chain(tags).cloned().collect::<Vec<_>>().join(", "), now)
+            .await?;
         let id = store.silence(&silence, now).await.map_err(|failure| of_store(&failure))?;
         output::show(&format!("{id}: alerts are silenced until {}\n", silence.ends))?;
         Ok(Exit::Passed)

@@ -7,7 +7,7 @@ use crate::{output, settings};
 use mcproof_record::{Diagnostic, Severity, counted};
 use mcproof_report::diagnostic;
 use mcproof_suite::Environment;
-use mcproof_watch::config::{Config, Loaded, database_of, database_of_broken, files_of, load, targets_of};
+use mcproof_watch::config::{Config, Loaded, Window, database_of, database_of_broken, files_of, load, targets_of};
 use mcproof_watch::web::is_open;
 use std::path::{Path, PathBuf};
 
@@ -84,6 +84,12 @@ pub(super) fn targets(path: &Path) -> Vec<String> {
     let Ok(File { shown, text, folder, environment }) = File::open(path) else { return Vec::new() };
     let loaded = load(&shown, &text, &folder, &environment);
     loaded.map_or_else(|_| targets_of(&shown, &text), |loaded| loaded.config.targets.into_keys().collect())
+}
+
+/// The maintenance windows of this configuration, as far as it can be read; nothing is told of its mistakes.
+pub(super) fn windows(path: &Path) -> Vec<Window> {
+    let Ok(File { shown, text, folder, environment }) = File::open(path) else { return Vec::new() };
+    load(&shown, &text, &folder, &environment).map(|loaded| loaded.config.maintenance).unwrap_or_default()
 }
 
 /// The mistakes of a file in a few words: where the first one is, what it is, and how many more there are.
