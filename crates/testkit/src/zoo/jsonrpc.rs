@@ -479,7 +479,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "keeps what it echoes by the id of the request, which another client may use as well",
         "concurrent-responses-match-requests",
         HTTP,
-        MODERN,
+        BOTH,
         Deviation::Outgoing(|received, mut message| {
             if received.calls("echo") && message["result"]["content"].is_array() {
                 let id = message["id"].to_string();
