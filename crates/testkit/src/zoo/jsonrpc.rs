@@ -213,6 +213,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "changed-roots-break-lists",
+        "refuses the list of tools once the roots of the client have changed",
+        "valid-request-is-served",
+        ALL,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::ChangedRootsBreakLists),
+    ),
+    broken_server(
         "wants-jsonrpc-first",
         "refuses the list of tools to a request that does not begin with `jsonrpc`",
         "valid-request-is-served",

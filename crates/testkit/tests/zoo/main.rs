@@ -104,9 +104,16 @@ const OF_METADATA: [&str; 1] = ["meta-missing-gets-429"];
 /// What these do shows only to a client that lists twice, or that calls tools while it listens.
 const OF_PATIENT_CLIENTS: [&str; 2] = ["cursor-works-once", "listen-updates-untagged"];
 
-/// What these do shows only to a client that spells its messages in another way; `check` does.
-const OF_SPELLINGS: [&str; 6] =
-    ["refuses-titled-clients", "refuses-context", "wants-jsonrpc-first", "wants-no-blanks", "wants-no-escapes", "splits-at-separators"];
+/// What these do shows only to a client that sends what this one does not; `check` does.
+const OF_SPELLINGS: [&str; 7] = [
+    "changed-roots-break-lists",
+    "refuses-titled-clients",
+    "refuses-context",
+    "wants-jsonrpc-first",
+    "wants-no-blanks",
+    "wants-no-escapes",
+    "splits-at-separators",
+];
 
 /// How often a broken server may hide what is wrong with it.
 const LOOKS: usize = 3;
