@@ -247,8 +247,21 @@ impl Host<'_> {
             sleep(rest).await;
             explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
         }
+        if !explorer.is_modern() {
+            change_roots(&mut explorer).await;
+        }
         explorer.end().await
     }
+}
+
+/// Says that the roots have changed, as a host does whose user opens a folder, and asks for something. Comes last: what a server does then
+/// may last.
+async fn change_roots(explorer: &mut Explorer<'_>) {
+    let method = explorer.any_method();
+    let told = json!({ "jsonrpc": "2.0", "method": methods::notifications::ROOTS_LIST_CHANGED });
+    explorer.send("roots-changed", None, told).await;
+    let message = explorer.build_request(json!("mcproof-roots-changed"), method, json!({}));
+    explorer.send_briefly(LEGAL_FORM, "`notifications/roots/list_changed` before it", message).await;
 }
 
 /// A host that can be asked: for what its user says, for what a model says, and for its roots. Some tools ask only then.
@@ -262,7 +275,7 @@ pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraCh
     let answers = check_options.options.answers.clone().or(&host);
     // What a modern server asks for without end is bounded by its rounds.
     let bounded = if era == EraChoice::Modern { answers.clone() } else { answers.clone().up_to(MOST_QUESTIONS) };
-    let options = ConnectOptions { era, answers: bounded, ..check_options.options.clone() };
+    let options = ConnectOptions { era, answers: bounded, roots_change: true, ..check_options.options.clone() };
     let mut explorer = match Explorer::open(check_options, "host", options).await {
         // A slow tool may be called only once by others, with a number.
         Ok(explorer) => explorer.with_texts_as_tokens_first(),

@@ -545,6 +545,19 @@ impl<'a> Explorer<'a> {
         response
     }
 
+    /// The text of a request as it stands, its line end included, which a sound server answers at once.
+    pub(super) async fn send_spelled(&mut self, probe: &str, subject: &str, method: &str, text: String) -> ResponseOutcome {
+        self.come_to_rest().await;
+        let patience = self.patience(method)?.min(self.sign_of_life());
+        let first = self.tap.mark();
+        let outcome = self.session.send_bytes(text.into_bytes(), WaitFor::Answer, patience).await;
+        let response = self.conclude(probe, Some(subject), method, first, outcome);
+        if response.is_none() {
+            http::examine_connections(self, first).await;
+        }
+        response
+    }
+
     /// A request as it stands, as a line that is written in two pieces: the second one begins with the byte `at`.
     pub(super) async fn send_in_two(&mut self, probe: &str, message: &Value, at: usize) -> ResponseOutcome {
         let method = message["method"].as_str().unwrap_or_default().to_owned();

@@ -231,11 +231,19 @@ async fn complete(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) -> Offered
     let all: Vec<(usize, (Value, String))> = of_prompts.chain(of_templates.take(MOST_COMPLETIONS).enumerate()).collect();
     let mut offered = Offered::new();
     let mut before: Option<(Value, String)> = None;
+    let mut is_context_tried = false;
     let takes_context = Revision::at(explorer.revision()) >= Revision::V2025_06_18;
     for (position, (reference, argument)) in all {
         let params = json!({ "ref": reference, "argument": { "name": argument, "value": "" } });
         let completed = explorer.send_request("complete", Some(&argument), methods::COMPLETION_COMPLETE, params.clone()).await;
         let Some(Ok(result)) = completed else { continue };
+        // Hosts send it although nothing is filled in yet.
+        if takes_context && !std::mem::replace(&mut is_context_tried, true) {
+            let mut params = params.clone();
+            params["context"] = json!({ "arguments": {} });
+            let message = explorer.build_request(json!("mcproof-with-context"), methods::COMPLETION_COMPLETE, params);
+            explorer.send_briefly(LEGAL_FORM, "a `context` without arguments", message).await;
+        }
         let values = result.pointer("/completion/values").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let values = || values.iter().filter_map(Value::as_str);
         // Such a one is the same in a URI.

@@ -2,7 +2,7 @@
 
 use super::explorer::{Explorer, ResponseOutcome};
 use super::modern::FUTURE_VERSION;
-use super::optional_members::{WITH_OPEN_CAPABILITIES, may_be_about_capabilities, with_open_capabilities};
+use super::optional_members::{WITH_FURTHER_INFO, WITH_OPEN_CAPABILITIES, may_be_about_client, with_further_info, with_open_capabilities};
 use super::{CheckOptions, EraOutcome, EraSupport, features, http, listing};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_client::{ConnectFailure, ConnectOptions};
@@ -17,15 +17,25 @@ const NEWEST: &str = Revision::LATEST_LEGACY.as_str();
 
 pub(super) async fn explore(check_options: &CheckOptions, eras: &EraSupport) -> EraOutcome {
     let options = ConnectOptions { era: EraChoice::Legacy, ..check_options.options.clone() };
-    let (opened, refused) = match Explorer::open(check_options, "legacy", with_open_capabilities(&options)).await {
-        Err(failed) if is_about_capabilities(&failed.1) => (Explorer::open(check_options, "legacy", options).await, Some(failed.0)),
-        opened => (opened, None),
-    };
+    let offered = Revision::at(options.protocol_version.as_deref().unwrap_or(NEWEST));
+    let declaring = with_open_capabilities(&options);
+    let mut opened = Explorer::open(check_options, "legacy", with_further_info(declaring.clone(), offered)).await;
+    let mut refused = None;
+    // Without one of the two after the other, to know which is refused.
+    for (form, less) in [(WITH_FURTHER_INFO, declaring), (WITH_OPEN_CAPABILITIES, options)] {
+        opened = match opened {
+            Err(failed) if is_about_client(&failed.1) => {
+                refused = Some((form, failed.0));
+                Explorer::open(check_options, "legacy", less).await
+            }
+            opened => opened,
+        };
+    }
     eras.report_legacy(opened.is_ok());
     match opened {
         Ok(explorer) => {
             let kind = Some(explorer.kind());
-            let refused = refused.map(as_legal_form);
+            let refused = refused.map(|(form, refused)| as_legal_form(form, refused));
             EraOutcome { conversations: std::iter::once(main(explorer).await).chain(refused).collect(), kind, failure: None }
         }
         Err(failed) => {
@@ -38,16 +48,16 @@ pub(super) async fn explore(check_options: &CheckOptions, eras: &EraSupport) -> 
     }
 }
 
-fn is_about_capabilities(failure: &ConnectFailure) -> bool {
-    matches!(failure, ConnectFailure::Refused { error, .. } if may_be_about_capabilities(error.code))
+fn is_about_client(failure: &ConnectFailure) -> bool {
+    matches!(failure, ConnectFailure::Refused { error, .. } if may_be_about_client(error.code))
 }
 
-/// A handshake that was refused for what the client declared: without that, the next one succeeded.
-fn as_legal_form(refused: Conversation) -> Conversation {
+/// A handshake that was refused for what the client said of itself: without that, the next one succeeded.
+fn as_legal_form(form: &str, refused: Conversation) -> Conversation {
     let end = refused.transcript.frames.last().map_or(FrameId(0), |last| FrameId(last.id.0 + 1));
-    let subject = Some(WITH_OPEN_CAPABILITIES.to_owned());
+    let subject = Some(form.to_owned());
     let probe = Probed { probe: LEGAL_FORM.into(), subject, first: FrameId(0), end, outcome: ProbeOutcome::Done };
-    Conversation { name: "open capabilities".into(), opened: Opened::Bare, probes: vec![probe], ..refused }
+    Conversation { name: "refused handshake".into(), opened: Opened::Bare, probes: vec![probe], ..refused }
 }
 
 async fn main(mut explorer: Explorer<'_>) -> Conversation {

@@ -29,6 +29,7 @@ mod readiness;
 mod replicas;
 pub mod sdk;
 mod served;
+mod spellings;
 mod state;
 pub(crate) mod tasks;
 mod transport;

@@ -213,12 +213,15 @@ struct Spawned {
 pub struct ClientProfile {
     pub name: String,
     pub version: String,
+    /// What `clientInfo` has besides these two.
+    pub further_info: Map<String, Value>,
     pub capabilities: Map<String, Value>,
 }
 
 impl Default for ClientProfile {
     fn default() -> Self {
-        Self { name: "mcproof".into(), version: env!("CARGO_PKG_VERSION").into(), capabilities: Map::new() }
+        let (further_info, capabilities) = (Map::new(), Map::new());
+        Self { name: "mcproof".into(), version: env!("CARGO_PKG_VERSION").into(), further_info, capabilities }
     }
 }
 
@@ -231,7 +234,11 @@ impl ClientProfile {
     }
 
     fn info(&self) -> Value {
-        json!({ "name": self.name, "version": self.version })
+        let mut info = json!({ "name": self.name, "version": self.version });
+        for (name, value) in &self.further_info {
+            info[name] = value.clone();
+        }
+        info
     }
 }
 

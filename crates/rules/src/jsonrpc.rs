@@ -89,11 +89,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "valid-request-is-served",
         area: Area::JsonRpc,
-        requirement: "a request is served in each valid form: with any string or integer as its id, with anything in `_meta`, or without optional members",
+        requirement: "a request is served in each valid form: with any string or integer as its id, with anything in `_meta`, with or without optional members, and in any spelling of JSON",
         sources: ALL_REQUESTS,
         judge: Judge::Each(legal_requests_are_served),
-        why: "SDKs differ: some count from 0, some use strings as ids, most request progress, and many omit empty `params`",
-        remedy: "accept 0, negative numbers and any string as an id, ignore members that are not known, and require only members that the schema requires",
+        why: "SDKs differ: some count from 0, some use strings as ids, most request progress, and many omit empty `params`; each language writes JSON in its own way",
+        remedy: "accept 0, negative numbers and any string as an id, ignore members that are not known, require only members that the schema requires, and read messages with a JSON parser, line by line at the line feed only",
         ..Rule::DEFAULT
     },
     Rule {
@@ -204,6 +204,11 @@ fn responses_have_ids_of_requests(all: &[&ConversationView<'_>]) -> Judgment {
         seen += pairing.replies.len();
         for reply in &pairing.replies {
             let Meaning::WrongId { request } = reply.meaning else { continue };
+            // That a valid request could not be read is another rule's.
+            let is_of_form = |probed: &Probed| probed.probe == LEGAL_FORM && probed.contains(reply.frame);
+            if is_parse_error(reply.value) && conversation.conversation.probes.iter().any(is_of_form) {
+                continue;
+            }
             let request = &pairing.requests[request];
             let id = reply.id.map_or_else(|| "no id".to_owned(), |id| format!("the id {}", shown(id)));
             if let Some((_, _, more)) = found.iter_mut().find(|(known, ..)| *known == id) {
@@ -579,10 +584,16 @@ fn legal_requests_are_served(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(violations, seen, "no request in another form was tried")
 }
 
-/// Whether the answer came with an id that is not the request's.
+/// An error without an id: what was sent could not be read.
+fn is_parse_error(value: &Value) -> bool {
+    value.get("id").is_none_or(Value::is_null) && value.pointer("/error/code") == Some(&json!(error_code::PARSE_ERROR))
+}
+
+/// Whether the answer came with an id that is not the request's. The error that it could not be read is what the request got.
 fn is_misnamed(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_>) -> bool {
     let within = |frame: FrameId| attempt.probed.contains(frame);
-    conversation.from_server().any(|wire_message| wire_message.is_answer() && within(wire_message.frame.id))
+    let mut answers = conversation.from_server().filter(|wire_message| wire_message.is_answer() && within(wire_message.frame.id));
+    answers.any(|wire_message| !is_parse_error(&wire_message.value))
 }
 
 #[cfg(test)]
@@ -637,6 +648,14 @@ mod tests {
         check(&call(1, "call a", "a", result), &call(2, "legal-form no `arguments`", "a", failed), Some(true));
         check(&call(1, "call a", "a", failed), &call(2, "legal-form no `arguments`", "a", failed), None);
         check(&call(1, "call b", "b", result), &call(2, "legal-form no `arguments`", "a", error), None);
+        let list = |probe: &str, outcome: &str| tried(3, probe, "tools/list", "", outcome);
+        let unread = |probe: &str, id: &str| {
+            let request = r#"{ "method":"tools/list", "jsonrpc":"2.0", "id":4 }"#;
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32700,"message":"no"}}}}"#);
+            format!("@ {probe} blanks between its members\n> {request}\n< {answer}\n")
+        };
+        check(&list("list tools/list", result), &unread("legal-form", "4"), Some(false));
+        check(&list("list tools/list", result), &unread("legal-form!", "null"), Some(false));
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! Two clients of a server without sessions, whose requests have the same id, as those of any two clients may: only the HTTP request tells
-//! them apart. Each is a conversation of its own.
+//! Two clients of a server whose requests have the same id, as those of any two clients may that count from 0 or 1: only the session and
+//! the HTTP request tell them apart. Each is a conversation of its own.
 
 use super::super::calls::{self, Callable, Tools};
 use super::super::concurrent_requests::only_text;
 use super::super::explorer::Explorer;
 use super::super::{CheckOptions, Permission};
+use super::sessions::BESIDE_OTHERS;
 use mcproof_analysis::probes::{AT_ONCE, SAME_ID};
 use mcproof_client::Session;
 use mcproof_protocol::{EraChoice, methods};
@@ -28,9 +29,9 @@ const LISTS: [(&str, &str); 3] =
 /// A method with its params.
 type Asked = (&'static str, Value);
 
-/// Nothing, if the server has sessions, by which it tells clients apart, or no lists.
+/// Nothing, if a session of the server was not seen to last beside others, or it has no lists.
 pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, talked: &Conversation) -> Vec<Conversation> {
-    if has_session(talked) {
+    if has_session(talked) && !lasts_beside_others(talked) {
         return Vec::new();
     }
     let Ok(first) = Explorer::open_in(check_options, "first of two clients", era).await else { return Vec::new() };
@@ -105,6 +106,15 @@ fn has_session(talked: &Conversation) -> bool {
     let names_one = |name: &str| name.eq_ignore_ascii_case("mcp-session-id");
     talked.transcript.frames.iter().any(|frame| match &frame.body {
         FrameBody::HttpResponse { headers, .. } => headers.iter().any(|(name, _)| names_one(name)),
+        _ => false,
+    })
+}
+
+/// Whether a request was served in a session while there were others. Of a server with one session only, another rule tells.
+fn lasts_beside_others(talked: &Conversation) -> bool {
+    let Some(probed) = talked.probes.iter().find(|probed| probed.probe == BESIDE_OTHERS) else { return false };
+    talked.transcript.frames.iter().filter(|frame| probed.contains(frame.id)).any(|frame| match &frame.body {
+        FrameBody::HttpResponse { status, .. } => (200..300).contains(status),
         _ => false,
     })
 }

@@ -14,6 +14,9 @@ const ANONYMOUS: &str = "6b1d0a52-93c7-4d0e-8f43-2f0c9b7e51aa";
 /// Sessions besides those that there are, so that their ids can be compared.
 const MORE: usize = 2;
 
+/// A request in a session while there are others.
+pub(super) const BESIDE_OTHERS: &str = "session-beside-others";
+
 /// Pairs of sessions of which one is ended, until the other has outlived that.
 const PAIRS: usize = 2;
 
@@ -33,7 +36,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions,
     }
     if !is_only_one {
         let http_request = http_requests.plain(explorer);
-        explorer.http("session-beside-others", None, &http_request).await;
+        explorer.http(BESIDE_OTHERS, None, &http_request).await;
     }
     let http_request = http_requests.plain(explorer).without("mcp-session-id");
     explorer.http("no-session", None, &http_request).await;

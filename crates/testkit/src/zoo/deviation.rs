@@ -17,6 +17,8 @@ pub(crate) enum Deviation {
     Catalogue(fn(&mut Catalogue)),
     /// The bytes of a message of the client, before it is parsed.
     Raw(fn(&[u8])),
+    /// The bytes of a message of the client that the server cannot read.
+    Unread(fn(&[u8]) -> bool),
     /// A message of the client, before it is handled.
     Incoming(fn(&mut Value)),
     /// Messages that are sent before a request is handled, or on a notification.
@@ -72,6 +74,14 @@ impl Deviation {
     pub(crate) fn raw(&self, bytes: &[u8]) {
         if let Self::Raw(change) = self {
             change(bytes);
+        }
+    }
+
+    /// What the server reads of the bytes of a message.
+    pub(crate) fn readable<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        match self {
+            Self::Unread(is_unread) if is_unread(bytes) => b"?",
+            _ => bytes,
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) enum InternalDeviation {
     /// The same, and the server exits.
     CanceledFormsKill,
     CancelledRequestsAnswered,
+    /// A client whose roots have changed gets an error for the list of tools.
+    ChangedRootsBreakLists,
     /// A connection closes after a response without `Connection: close`.
     ConnectionsCloseUnsaid,
     ContentTypeUnchecked,

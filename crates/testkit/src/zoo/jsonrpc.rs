@@ -189,6 +189,76 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "refuses-titled-clients",
+        "refuses a client that has a title",
+        "valid-request-is-served",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            let of_request = &received.params()["_meta"]["io.modelcontextprotocol/clientInfo"];
+            let has_title = |info: &Value| info.get("title").is_some();
+            let is_titled = has_title(&received.params()["clientInfo"]) || has_title(of_request);
+            if is_titled { refuse_result(received, message, "clientInfo: unrecognized key") } else { vec![message] }
+        }),
+    ),
+    broken_server(
+        "refuses-context",
+        "refuses a completion whose context has no arguments",
+        "valid-request-is-served",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            let is_bare = received.method() == "completion/complete" && received.params()["context"]["arguments"] == json!({});
+            if is_bare { refuse_result(received, message, "context: unrecognized key") } else { vec![message] }
+        }),
+    ),
+    broken_server(
+        "changed-roots-break-lists",
+        "refuses the list of tools once the roots of the client have changed",
+        "valid-request-is-served",
+        ALL,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::ChangedRootsBreakLists),
+    ),
+    broken_server(
+        "wants-jsonrpc-first",
+        "refuses the list of tools to a request that does not begin with `jsonrpc`",
+        "valid-request-is-served",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            let first = received.message.as_object().and_then(|members| members.keys().next());
+            match lists_tools(&message) && first.is_some_and(|first| first != "jsonrpc") {
+                true => refuse_result(received, message, "not a request"),
+                false => vec![message],
+            }
+        }),
+    ),
+    broken_server(
+        "wants-no-blanks",
+        "cannot read a message with blanks between its members",
+        "valid-request-is-served",
+        ALL,
+        BOTH,
+        Deviation::Unread(|bytes| bytes.starts_with(b"{ ")),
+    ),
+    broken_server(
+        "wants-no-escapes",
+        "cannot read a method with escaped characters",
+        "valid-request-is-served",
+        ALL,
+        BOTH,
+        Deviation::Unread(|bytes| std::str::from_utf8(bytes).is_ok_and(|text| text.contains(r#""method":"\u"#))),
+    ),
+    broken_server(
+        "splits-at-separators",
+        "takes U+2028 for the end of a message",
+        "valid-request-is-served",
+        ALL,
+        BOTH,
+        Deviation::Unread(|bytes| std::str::from_utf8(bytes).is_ok_and(|text| text.contains('\u{2028}'))),
+    ),
+    broken_server(
         "half-of-the-log-levels",
         "knows only four of the eight levels of the log",
         "valid-request-is-served",
@@ -479,7 +549,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "keeps what it echoes by the id of the request, which another client may use as well",
         "concurrent-responses-match-requests",
         HTTP,
-        MODERN,
+        BOTH,
         Deviation::Outgoing(|received, mut message| {
             if received.calls("echo") && message["result"]["content"].is_array() {
                 let id = message["id"].to_string();

@@ -197,7 +197,7 @@ impl Exchange<'_> {
             return self.send(Response::text(406, "answers are application/json or text/event-stream"));
         }
         self.server.deviation.raw(&self.request.body);
-        let mut message = match serde_json::from_slice::<Value>(&self.request.body) {
+        let mut message = match serde_json::from_slice::<Value>(self.server.deviation.readable(&self.request.body)) {
             Ok(Value::Array(messages)) => return self.post_batch(messages, accepts),
             Ok(message) => message,
             Err(error) => return self.refuse(&RpcError::new(PARSE_ERROR, format!("Parse error: {error}")), None),

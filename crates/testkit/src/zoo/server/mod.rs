@@ -32,7 +32,7 @@ pub(crate) use session::{LEGACY, MODERN};
 use super::{Deviation, Era, InternalDeviation};
 use crate::server_transport::ServerTransport;
 use mcproof_protocol::Transport;
-use message::{MessageKind, Outlet};
+use message::{INVALID_PARAMS, MessageKind, Outlet};
 use modern::Listener;
 use serde_json::Value;
 use session::Session;
@@ -143,6 +143,7 @@ pub(crate) fn answer(received: &Arc<Received>, ticket: &Ticket, outlet: &Arc<dyn
         outlet.send(&message);
     }
     let answered = match received.era {
+        _ if received.method() == "tools/list" && has_lost_roots(received) => Err(RpcError::new(INVALID_PARAMS, "no such root")),
         Era::Legacy => legacy::answer(received, ticket, outlet.as_ref()),
         Era::Modern => modern::answer(received, ticket, outlet),
     };
@@ -155,6 +156,12 @@ pub(crate) fn answer(received: &Arc<Received>, ticket: &Ticket, outlet: &Arc<dyn
     Ended::Answered
 }
 
+/// Whether this client has changed its roots, which the server does not survive.
+fn has_lost_roots(received: &Received) -> bool {
+    let server = &received.server;
+    server.deviates(InternalDeviation::ChangedRootsBreakLists) && server.memory()[&received.session.id] == true
+}
+
 /// Handles a notification or a response.
 pub(crate) fn note(received: &Received, kind: MessageKind) {
     for message in received.server.deviation.extra(received) {
@@ -162,6 +169,9 @@ pub(crate) fn note(received: &Received, kind: MessageKind) {
     }
     if kind == MessageKind::Response {
         received.server.take_response(&received.message);
+    }
+    if received.method() == "notifications/roots/list_changed" && received.server.deviates(InternalDeviation::ChangedRootsBreakLists) {
+        received.server.memory()[&received.session.id] = Value::Bool(true);
     }
     if kind == MessageKind::Notification && received.method() == "notifications/cancelled" {
         received.server.cancel(&received.session, &received.params()["requestId"]);

@@ -53,7 +53,7 @@ fn post(exchange: &Exchange<'_>) -> io::Result<bool> {
     }
     server.deviation.raw(&request.body);
     let refuse = |fault: &RpcError| exchange.send(Response::text(400, &fault.message));
-    let mut message = match serde_json::from_slice::<Value>(&request.body) {
+    let mut message = match serde_json::from_slice::<Value>(server.deviation.readable(&request.body)) {
         Ok(Value::Array(messages)) => {
             if let Err(fault) = batch::check(server, &session, &messages) {
                 return refuse(&fault);

@@ -65,7 +65,7 @@ fn hear(server: &Arc<Server>, session: &Arc<Session>, line: &[u8], outlet: &Arc<
     if line.is_empty() {
         return None;
     }
-    let mut message = match serde_json::from_slice::<Value>(line) {
+    let mut message = match serde_json::from_slice::<Value>(server.deviation.readable(line)) {
         Ok(Value::Array(messages)) => {
             match batch::check(server, session, &messages) {
                 Ok(()) => batch::answer_all(server, session, messages, outlet),
