@@ -168,7 +168,10 @@ impl Outputs {
         let names: Vec<String> = items.iter().filter_map(name_of).collect();
         let message = match items.iter().find(|item| name_of(item).as_deref() == Some(target)) {
             None => {
-                let near = did_you_mean(target, names.iter().map(String::as_str))?;
+                let near = match listing {
+                    Listing::Resources => names.iter().map(String::as_str).find(|known| is_misspelled_uri(target, known)),
+                    _ => did_you_mean(target, names.iter().map(String::as_str)),
+                }?;
                 format!("the server has no {noun} `{target}`: did you mean `{near}`?")
             }
             Some(item) => {
@@ -265,4 +268,11 @@ fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {
             })
         }
     }
+}
+
+/// Whether two URIs differ only in how the end of their path is spelled. All that lies in one place is alike, and other numbers are other things.
+fn is_misspelled_uri(meant: &str, known: &str) -> bool {
+    let (Some((place, end)), Some((place_of_known, known))) = (meant.rsplit_once('/'), known.rsplit_once('/')) else { return false };
+    let letters = |text: &str| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
+    place == place_of_known && letters(end) != letters(known) && did_you_mean(end, [known]).is_some()
 }
