@@ -267,7 +267,7 @@ pub(crate) async fn a_decision_that_the_database_refuses_is_taken_by_whoever_sta
         assert_eq!(rows(database, "SELECT acknowledged_by FROM incident").await, [["local"]]);
         assert_eq!(rows(database, "SELECT text FROM incident_event WHERE kind = 'acknowledged'").await.len(), 1);
         let entries = rows(database, "SELECT action, COALESCE(outcome, 'unknown') FROM audit ORDER BY at, id").await;
-        assert_eq!(entries, [["acknowledge", "done"], ["mute for 1 h", "done"], ["mute", "done"]]);
+        assert_eq!(entries, [["acknowledge", "done"], ["mute for 1 h", "done"], ["mute for 1 h", "done"]]);
         assert_eq!(rows(database, "SELECT name FROM target WHERE muted_until > 0").await, [["desk"]]);
         sleep(Duration::from_secs(3)).await;
         assert_eq!((desk.told("shop", "acknowledge"), desk.told("shop", "reminder")), (1, reminders));
