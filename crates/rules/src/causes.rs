@@ -11,7 +11,7 @@ use super::lifecycle::reason_of;
 use super::lost_sessions::{flickering, refusal, short_lived};
 use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
-use mcproof_analysis::probes::parallel_number;
+use mcproof_analysis::probes::{SAME_ID, parallel_number};
 use mcproof_analysis::{HttpExchange, messages};
 use mcproof_protocol::{Era, Revision, error_code::INTERNAL_ERROR, methods};
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, RuleResult, Severity};
@@ -407,7 +407,8 @@ fn fold_end(results: &mut [RuleResult], rule: &str) {
 
 /// When responses reach the wrong client, it receives responses it did not request, and its own never arrive.
 fn fold_crossed(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
-    let is_of_two = |finding: &Finding| conversations[finding.conversation].probes(OWN_STREAM).next().is_some();
+    let is_of_two =
+        |finding: &Finding| [OWN_STREAM, SAME_ID].iter().any(|probe| conversations[finding.conversation].probes(probe).next().is_some());
     let is_told = |result: &mut RuleResult, cause: &str| result.rule == cause && findings(result).any(|finding| is_of_two(finding));
     let Some(cause) = [ON_ITS_STREAM, NO_ANSWERS_TO_GET].into_iter().find(|cause| results.iter_mut().any(|result| is_told(result, cause)))
     else {
