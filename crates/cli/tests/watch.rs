@@ -884,7 +884,7 @@ fn who_acknowledges_or_mutes_on_a_full_disk_is_heard_at_once_and_it_is_written_l
     scene.monitor.says("standby");
     until("those who were told", || scene.pager.kinds() == ["trigger", "acknowledge"]);
     assert!(scene.incident()["acknowledged_by"] == "local" && scene.muted());
-    assert_eq!(scene.done()[1..], ["mute done", "acknowledge done"]);
+    assert_eq!(scene.done()[1..], ["mute for 1 h done", "acknowledge done"]);
     // Another process opens the file itself, and says where the monitor listens.
     let mut shell = Command::new("sh");
     let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" watch ack watch.yaml shop";
@@ -963,7 +963,7 @@ fn a_process_that_ends_on_a_full_disk_loses_what_was_decided_as_a_whole_and_says
     scene.monitor.process.wait().unwrap();
     scene.start_again();
     assert!(scene.incident()["acknowledged_by"] == "local" && scene.muted());
-    assert_eq!(scene.done(), ["mute done", "acknowledge done"]);
+    assert_eq!(scene.done(), ["mute for 1 h done", "acknowledge done"]);
 }
 
 /// Whenever a process dies while it writes what was decided, all of it is there or nothing.
