@@ -736,11 +736,6 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
     if told.is_none() && silent.len() > 1 {
         silent = wait_for_each(explorer, silent).await;
     }
-    if told.is_none() {
-        let calls: Vec<ParallelRequest> = silent.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
-        let responding = explorer.wait_for_silent(&calls, 1).await;
-        silent.retain(|tool| !responding.contains(&tool.name));
-    }
     record_unanswered(explorer, &silent.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>());
 }
 
