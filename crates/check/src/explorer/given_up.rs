@@ -313,7 +313,9 @@ impl Explorer<'_> {
     pub(crate) async fn wait_for_silent(&mut self, calls: &[ParallelRequest], times: usize) -> BTreeSet<String> {
         let is_new = |call: &&ParallelRequest| {
             let name = name_of(call);
-            !self.waits.is_slow_at_times(&name) && self.begin_long_wait(&name, times)
+            // What never responded is not slow at times, and is told as that.
+            let has_responded = !self.waits.slowest_call_of(&name).is_zero();
+            has_responded && !self.waits.is_slow_at_times(&name) && self.begin_long_wait(&name, times)
         };
         let new: Vec<&ParallelRequest> = if self.is_over() { Vec::new() } else { calls.iter().filter(is_new).take(AT_ONCE).collect() };
         let count = (new.len() * times).min(AT_ONCE);
