@@ -1007,7 +1007,8 @@ impl<'a> Explorer<'a> {
             };
             self.unfinished_work |= outcome == ProbeOutcome::Silent;
             self.is_restless &= outcome != ProbeOutcome::Done;
-            if outcome == ProbeOutcome::Done && request.method == methods::TOOLS_CALL {
+            let has_responded = response.as_ref().is_some_and(|answer| !given_up::is_refused(request, answer));
+            if has_responded && request.method == methods::TOOLS_CALL {
                 self.waits.called(request.params["name"].as_str().unwrap_or_default(), took);
             }
             if let Some(frame) = frames.get(&tokens[index].0).copied() {

@@ -117,14 +117,22 @@ fn has_number(value: &Value) -> bool {
     }
 }
 
+fn is_unusual(probe: &str) -> bool {
+    Unusual::EVERY.into_iter().any(|unusual| unusual.probe() == probe)
+}
+
+/// Whether a server may have refused a call for its arguments, so that its tool was never reached.
+pub(super) fn is_refused(request: &ParallelRequest, answer: &Result<Value, i64>) -> bool {
+    let has_failed = answer.as_ref().map_or(true, |result| result["isError"] == true);
+    has_failed && (WRONG.contains(&request.probe) || is_unusual(request.probe))
+}
+
 impl Explorer<'_> {
     /// A request of several got no response in time. `number`: of its progress token.
     pub(super) fn give_up(&mut self, request: &ParallelRequest, frame: FrameId, number: Option<usize>, waited: Duration) {
         self.owe(1);
         let probe = request.probe;
-        let has_marks = WITH_MARKS.contains(&probe)
-            || probe.starts_with("fixture")
-            || Unusual::EVERY.into_iter().any(|unusual| unusual.probe() == probe);
+        let has_marks = WITH_MARKS.contains(&probe) || probe.starts_with("fixture") || is_unusual(probe);
         if has_marks || waited < LEAST_WAIT || !SERVED.contains(&request.method) {
             return;
         }
