@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 /// Why a server that limits requests, or the sessions that they open, cannot be judged. What it refused follows.
-const THROTTLED: &str = "the server limits how many requests or sessions it takes";
+pub(super) const THROTTLED: &str = "the server limits how many requests or sessions it takes";
 
 const EXPIRED: &str = "the server ended the session during the conversation, as it may: raise its session lifetime for the check";
 const TURNED_AWAY: &str = "the server refused a second session beside the first one";

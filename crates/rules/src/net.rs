@@ -52,6 +52,7 @@ pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conv
         in_part.extend(broken_tools::in_part(&conversations));
         in_part.extend(prompts::in_part(&conversations));
         in_part.extend(lost_requests::in_part(&conversations));
+        in_part.extend(limited(&conversations, &results));
         (results, gaps, in_part)
     };
     sdk::explain(&mut results, &recorded, strictness);
@@ -61,6 +62,13 @@ pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conv
     let marks = recorded.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == EXPLORED_IN_PART);
     let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).chain(in_part).chain(not_kept(&recorded)).collect();
     CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rules: results, conversations: recorded }
+}
+
+/// That the server limited what it took, unless a rule that could not be judged says so.
+fn limited(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<String> {
+    let is_told = |result: &RuleResult| matches!(&result.judged, Judged::Untestable { why } if why.starts_with(judging::THROTTLED));
+    let is_limited = conversations.iter().any(|one| one.first_throttled().is_some());
+    (is_limited && !results.iter().any(is_told)).then(|| judging::throttled(conversations))
 }
 
 /// If no conversation completed, every rule lacks evidence for the same reason.
