@@ -193,8 +193,8 @@ const FORMATS: [&str; 19] = [
     "uri-template",
     "uuid",
 ];
-/// Formats of OpenAPI, which are not asserted: they are no misspelled ones.
-const OTHER_FORMATS: [&str; 8] = ["binary", "byte", "double", "float", "int32", "int64", "password", "url"];
+/// Formats of OpenAPI and of others, which are not asserted: they are no misspelled ones.
+const OTHER_FORMATS: [&str; 11] = ["binary", "byte", "double", "float", "host", "int32", "int64", "ip", "json", "password", "url"];
 
 /// A name in a schema that means nothing there and is almost a keyword, and that keyword.
 pub fn misspelled_keyword(schema: &Value) -> Option<(String, &'static str)> {

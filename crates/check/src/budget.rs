@@ -227,6 +227,14 @@ impl Budget {
     }
 }
 
+/// What a long wait waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LongWait {
+    Call,
+    /// Of a call with wrong arguments.
+    Refusal,
+}
+
 /// What is known of the server from earlier waits.
 #[derive(Debug, Default)]
 struct Known {
@@ -237,8 +245,8 @@ struct Known {
     ignored: BTreeSet<String>,
     /// How long the slowest call of each tool took that got a response.
     calls: BTreeMap<String, Duration>,
-    /// What was waited for as long as the user gives a request, with how many of it at once.
-    waited_long: BTreeSet<(String, usize)>,
+    /// The tools that were waited for long: how, with how many calls at once, and whether there was time for the whole wait.
+    waited_long: BTreeSet<(LongWait, String, usize, bool)>,
     /// Tools of which such a wait showed that they respond late at times.
     slow_at_times: BTreeSet<String>,
     /// It lists so many tools that another request serves as well wherever any will do.
@@ -305,8 +313,8 @@ impl Waits {
     }
 
     /// Whether nobody has waited so long for so many of this at once so far: such a wait takes long, and says the same to the whole check.
-    pub(super) fn begin_long_wait(&self, what: &str, times: usize) -> bool {
-        lock(&self.known).waited_long.insert((what.to_owned(), times))
+    pub(super) fn begin_long_wait(&self, kind: LongWait, tool: &str, times: usize, is_whole: bool) -> bool {
+        lock(&self.known).waited_long.insert((kind, tool.to_owned(), times, is_whole))
     }
 
     pub(super) fn was_slow_at_times(&self, tool: &str) {
@@ -348,8 +356,10 @@ mod tests {
     fn what_a_long_wait_showed_is_known_to_every_conversation() {
         let budget = Budget::default();
         let (first, second) = (budget.beside_others(), budget.beside_others());
-        assert!(first.begin_long_wait("search", 6));
-        assert!(!second.begin_long_wait("search", 6) && second.begin_long_wait("search", 1));
+        let begins = |waits: &Waits, times: usize| waits.begin_long_wait(LongWait::Call, "search", times, true);
+        assert!(begins(&first, 6));
+        assert!(!begins(&second, 6) && begins(&second, 1));
+        assert!(second.begin_long_wait(LongWait::Refusal, "search", 6, true));
         assert!(!second.is_slow_at_times("search"));
         first.was_slow_at_times("search");
         assert!(second.is_slow_at_times("search"));

@@ -7,7 +7,7 @@ use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
     CALL_AS_CANCELING_HOST, CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_CANCEL, CALL_WITH_INPUT, CALLER, EXPLORED_IN_PART, INPUT_ROUNDS,
-    LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN, SILENT_BESIDE_CANCELED, SLOW_AT_TIMES, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
+    LEGAL_FORM, MOST_QUESTIONS, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, Asked, AskedLog, ConnectOptions, Elicitation, Sampling, Subscription};
@@ -661,8 +661,14 @@ async fn call_again(explorer: &mut Explorer<'_>, quick: &[&Callable]) -> bool {
     // What still waits for its turn, as where a backend allows a few calls per minute, is not silent.
     let calls: Vec<ParallelRequest> = silent.iter().map(|tool| tool.call("call-again", tool.arguments.clone())).collect();
     let responding = explorer.wait_for_silent(&calls, 1).await;
-    silent.retain(|tool| !responding.contains(&tool.name));
-    silent.iter().for_each(|tool| explorer.record_observation(SILENT_AGAIN, &tool.name));
+    for tool in silent {
+        if !responding.contains(&tool.name) {
+            explorer.record_observation(SILENT_AGAIN, &tool.name);
+        } else if !explorer.is_slow_at_times(&tool.name) {
+            let message = format!("`{}` got no response to two calls, and one to the next call with the same arguments", tool.name);
+            explorer.record_observation(EXPLORED_IN_PART, &message);
+        }
+    }
     false
 }
 
@@ -807,7 +813,7 @@ async fn wait_for_late(explorer: &mut Explorer<'_>, tool: &Callable) {
         let outcomes = explorer.request_in_parallel(std::slice::from_ref(&call), LONG_PATIENCE, Instant::now() + LONG_PATIENCE).await;
         match outcomes.first() {
             Some(outcome) if outcome.response.is_none() => return,
-            Some(outcome) if outcome.took >= LEAST_PATIENCE => return explorer.record_observation(SLOW_AT_TIMES, &tool.name),
+            Some(outcome) if outcome.took >= LEAST_PATIENCE => return explorer.mark_slow(&tool.name),
             _ => {}
         }
     }

@@ -514,9 +514,11 @@ fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
         (400.., _) => what == "`notifications/initialized`",
         _ => true,
     };
-    let first = posted.iter().find(|(exchange, what, status)| wrong(exchange, what, *status));
+    let is_tolerated = |exchange: &HttpExchange<'_>, status: u16| status == 400 && is_of_nothing(exchange);
+    let mut all = posted.iter().filter(|(exchange, what, status)| wrong(exchange, what, *status));
+    let first = all.clone().find(|(exchange, _, status)| !is_tolerated(exchange, *status)).or_else(|| all.next());
     let violation = first.map(|(exchange, what, status)| Violation {
-        tolerance: (*status == 400 && is_of_nothing(exchange)).then_some(CANCELS_NOTHING),
+        tolerance: is_tolerated(exchange, *status).then_some(CANCELS_NOTHING),
         ..Violation::new(format!("{what} got status {status}"), exchange.heads())
     });
     let unanswered = unanswered_posts(conversation);

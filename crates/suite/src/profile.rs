@@ -76,7 +76,7 @@ pub(crate) fn apply(reader: &mut Reader<'_>, tree: Node) -> (Node, Vec<String>) 
             selected = Some((entries, draft.tags));
         } else if let Kind::Map(entries) = &value.kind {
             for entry in entries {
-                if let Some(key) = PROFILE.keys.iter().find(|key| key.name == entry.key.text && key.name != "tags") {
+                if let Some(key) = PROFILE.keys.iter().find(|key| key.name == entry.key.text) {
                     declared::check(reader, key.shape, &entry.value);
                 }
             }

@@ -2,6 +2,7 @@
 //! more before the conversation ends, each by itself. Knows requests and times, not what is right.
 
 use super::{AT_ONCE, Explorer, NEVER, ParallelOutcome, ParallelRequest, with_patience};
+use crate::budget::LongWait;
 use crate::state;
 use mcproof_analysis::arguments::Unusual;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, LOST_AT_ONCE, LOST_REFUSAL, LOST_REQUEST, SLOW_AT_TIMES};
@@ -36,7 +37,7 @@ const MOST: usize = 4;
 /// Of a request that is sent again by itself, and of several like it at once.
 const AGAIN: &str = "sent-again";
 const AGAIN_AT_ONCE: &str = "sent-again-at-once";
-/// Of a call that is waited for as long as the user gives a request.
+/// Of a call that is waited for as long as [`Explorer::longest_wait`].
 const PATIENTLY: &str = "call-patiently";
 /// What is sent again elsewhere and has marks of its own there, and what may wait as long as it likes.
 const WITH_MARKS: [&str; 8] = ["call", "call-again", "call-slow", PATIENTLY, "call-unusual-again", "task-result", AGAIN, AGAIN_AT_ONCE];
@@ -210,7 +211,7 @@ impl Explorer<'_> {
         self.mark_after_long_waits(lost).await;
     }
 
-    /// Gives what is lost again, or was not sent again because it was waited for as long before.
+    /// Gives what is lost again, or was not sent again: it was waited for as long before, its tool is slow, or no time is left.
     async fn send_each_again(&mut self, given_up: Vec<GivenUp>) -> Vec<LostAgain> {
         let (mut again, mut lost) = (0, Vec::new());
         for one in given_up {
@@ -272,10 +273,10 @@ impl Explorer<'_> {
         lost
     }
 
-    /// Marks what is lost, once it was waited for as long as the user gives a request: a tool that is slow now and then loses nothing.
+    /// Marks what is lost, once it was waited for as long as [`Self::longest_wait`]: a tool that is slow now and then loses nothing.
     async fn mark_after_long_waits(&mut self, mut lost: Vec<LostAgain>) {
-        let timeout = self.check_options.timeout;
-        let is_open = |one: &LostAgain| one.request().method == methods::TOOLS_CALL && one.waited < timeout;
+        let longest = self.longest_wait();
+        let is_open = |one: &LostAgain| one.request().method == methods::TOOLS_CALL && one.waited < longest;
         if self.session.closed_because().is_none() {
             let refusals = lost.iter_mut().filter(|one| one.is_refusal() && is_open(one));
             self.wait_for_refusals(refusals.collect()).await;
@@ -295,9 +296,16 @@ impl Explorer<'_> {
 
     /// Sends calls with wrong arguments at the same time, each tool's once in a check, and notes how long they were waited for.
     async fn wait_for_refusals(&mut self, mut lost: Vec<&mut LostAgain>) {
-        lost.retain(|one| self.begin_long_wait(&format!("refusal {}", name_of(one.request())), 1));
-        lost.truncate(AT_ONCE);
-        if lost.is_empty() || self.is_over() {
+        if self.is_over() {
+            return;
+        }
+        let mut room = AT_ONCE;
+        lost.retain(|one| {
+            let is_new = room > 0 && self.begin_long_wait(LongWait::Refusal, &name_of(one.request()), 1);
+            room -= usize::from(is_new);
+            is_new
+        });
+        if lost.is_empty() {
             return;
         }
         let again: Vec<ParallelRequest> = lost.iter().map(|one| ParallelRequest { probe: AGAIN, ..one.request().clone() }).collect();
@@ -315,15 +323,15 @@ impl Explorer<'_> {
         }
     }
 
-    /// Calls tools that were silent, each so many times at once if there are not too many, and waits as long as the user gives a request,
-    /// as far as the deadline allows. Marks those that are slow, at times at least, and gives all that respond. Each tool is waited for once
-    /// in a check.
+    /// Calls tools that were silent, each so many times at once if there are not too many, and waits as long as [`Self::longest_wait`]. Marks
+    /// those that are slow, at times at least, and gives all that respond. A tool is waited for once in a check for each number of calls at
+    /// once, and once more if the first wait had to be short.
     pub(crate) async fn wait_for_silent(&mut self, calls: &[ParallelRequest], times: usize) -> BTreeSet<String> {
         let is_new = |call: &&ParallelRequest| {
             let name = name_of(call);
             // What never responded is not slow at times, and is told as that.
             let has_responded = !self.waits.slowest_call_of(&name).is_zero();
-            has_responded && !self.waits.is_slow_at_times(&name) && self.begin_long_wait(&name, times)
+            has_responded && !self.waits.is_slow_at_times(&name) && self.begin_long_wait(LongWait::Call, &name, times)
         };
         let new: Vec<&ParallelRequest> = if self.is_over() { Vec::new() } else { calls.iter().filter(is_new).take(AT_ONCE).collect() };
         let count = (new.len() * times).min(AT_ONCE);
@@ -337,8 +345,8 @@ impl Explorer<'_> {
                 let name = name_of(call);
                 if outcome.response.is_none() {
                     // What one usual call does not get in this time, several do not get either.
-                    if times == 1 {
-                        self.begin_long_wait(&name, AT_ONCE);
+                    if times == 1 && outcome.took >= patience {
+                        self.begin_long_wait(LongWait::Call, &name, AT_ONCE);
                     }
                     continue;
                 }
@@ -364,10 +372,10 @@ impl Explorer<'_> {
         waited >= LONG_WAIT.min(self.check_options.timeout)
     }
 
-    /// Whether nobody has waited so long for so many of this at once. A conversation that has little time left leaves it to another one.
-    fn begin_long_wait(&self, what: &str, times: usize) -> bool {
-        let what = if self.is_long(self.longest_wait()) { what.to_owned() } else { format!("{what} (in part)") };
-        self.waits.begin_long_wait(&what, times)
+    /// Whether nobody has waited so long for so many of this at once. A conversation that has little time left does not take the turn of a
+    /// whole wait.
+    fn begin_long_wait(&self, kind: LongWait, tool: &str, times: usize) -> bool {
+        self.waits.begin_long_wait(kind, tool, times, self.is_long(self.longest_wait()))
     }
 
     /// Whether a long wait in any conversation of the check had a late response of a tool.
@@ -375,7 +383,7 @@ impl Explorer<'_> {
         self.waits.is_slow_at_times(tool)
     }
 
-    fn mark_slow(&mut self, tool: &str) {
+    pub(crate) fn mark_slow(&mut self, tool: &str) {
         if !self.waits.is_slow_at_times(tool) {
             self.waits.was_slow_at_times(tool);
             self.record_observation(SLOW_AT_TIMES, tool);
@@ -385,7 +393,7 @@ impl Explorer<'_> {
     /// As many as may have been under way when the first one was lost.
     async fn send_several_at_once(&mut self, one: &GivenUp) {
         let name = name_of(&one.request);
-        let is_first = self.begin_long_wait(&name, AT_ONCE);
+        let is_first = self.begin_long_wait(LongWait::Call, &name, AT_ONCE);
         let patience = if is_first { self.longest_wait() } else { PATIENCE.min(self.check_options.timeout) };
         let again = vec![ParallelRequest { probe: AGAIN_AT_ONCE, ..one.request.clone() }; AT_ONCE];
         let outcomes = self.request_in_parallel(&again, patience, Instant::now() + patience + MOMENT).await;

@@ -282,10 +282,8 @@ impl Arguments {
         let counts = summary.counts();
         Ok(match stopped {
             Some(exit) => exit,
-            // The other parts of the run have its tests, and a warning says so.
-            None if plan.is_empty() && written == Written::All => Exit::Passed,
-            // Tests that were all left out prove nothing, and no tests even less.
-            None if counts == (Counts { skipped: counts.skipped, ..Counts::default() }) => {
+            // Tests that were all left out prove nothing, and no tests even less; of an empty part, the others have the tests.
+            None if !plan.is_empty() && counts == (Counts { skipped: counts.skipped, ..Counts::default() }) => {
                 let all = if counts.skipped > 0 { "all tests were skipped" } else { "there were no tests" };
                 let diagnostic = Diagnostic::error("nothing-tested", format!("{all}, so nothing was tested"));
                 printing::report(&Failure::new(Exit::NothingSelected, diagnostic.hint("see the reasons above, and `skip_if`")));

@@ -5,6 +5,7 @@ use super::matcher::{Matcher, Test};
 use mcproof_analysis::did_you_mean;
 use mcproof_record::Diagnostic;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Warnings of one expectation that are told.
 const MOST: usize = 4;
@@ -15,7 +16,8 @@ impl Matcher {
     pub fn near_names(&self, actual: &Value) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         self.look_for_near(actual, Denied::No, &mut found);
-        found.dedup_by(|one, other| one.message == other.message);
+        let mut told = BTreeSet::new();
+        found.retain(|one| told.insert(one.message.clone()));
         found.truncate(MOST);
         found
     }

@@ -44,6 +44,12 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether the server may be gone after it: the step expects that, or does what may end it.
+    pub(crate) fn may_end_server(&self) -> bool {
+        let is_expected = self.expect.failure.as_ref().is_some_and(|failure| failure.value.names_lost_connection());
+        is_expected || self.expect.exit.is_some() || matches!(self.action, Action::Run(_) | Action::SendBytes(_))
+    }
+
     /// What tells the session that it uses from all others of its case: that of its server, or another one with it.
     pub fn conversation(&self) -> Option<String> {
         let server = self.server.as_ref()?;

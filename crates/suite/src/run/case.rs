@@ -528,11 +528,7 @@ fn unhit_faults(work: &Work, open: &BTreeMap<String, Open>) -> Vec<Diagnostic> {
 /// Servers that are gone although no step has ended them, nor expects it: no response after that would say so.
 fn ended_unasked(case: &Case, open: &BTreeMap<String, Open>) -> Vec<Diagnostic> {
     let steps = || case.hooks.setup.iter().chain(&case.steps).flat_map(Step::leaves);
-    let expects_an_end = |step: &Step| {
-        let of_answer = step.expect.failure.as_ref().is_some_and(|failure| failure.value.names_lost_connection());
-        of_answer || step.expect.exit.is_some() || matches!(step.action, Action::Run(_) | Action::SendBytes(_))
-    };
-    if !case.faults.is_empty() || steps().any(expects_an_end) {
+    if !case.faults.is_empty() || steps().any(Step::may_end_server) {
         return Vec::new();
     }
     let ended = open.values().filter(|open| open.injector.is_none() && !open.told_to_end.load(Ordering::Relaxed)).filter_map(|open| {

@@ -105,7 +105,9 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
         if left.is_empty() {
             let verb = if selected == 1 { "is" } else { "are" };
             let message = format!("shard {shard} has no tests: only {} {verb} selected", tests(selected));
-            idle.push(Diagnostic::warning("empty-shard", message).hint("the other shards run them all; part the run into fewer shards"));
+            idle.push(
+                Diagnostic::warning("empty-shard", message).hint("the other shards run all of them; split the run into fewer shards"),
+            );
         }
         selected = left.len();
     }

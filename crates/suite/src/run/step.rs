@@ -288,8 +288,7 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
 
 /// Whether the server is gone although nothing told it to end, no fault was injected, and the step does not say that it may be.
 fn has_died(step: &Step, open: &Open) -> bool {
-    let names_it = step.expect.failure.as_ref().is_some_and(|failure| failure.value.names_lost_connection());
-    if names_it || step.expect.exit.is_some() || open.injector.is_some() || open.told_to_end.load(Ordering::Relaxed) {
+    if step.may_end_server() || open.injector.is_some() || open.told_to_end.load(Ordering::Relaxed) {
         return false;
     }
     match open.session.handshake().transport {

@@ -266,18 +266,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "list-does-not-change-unannounced",
         STDIO,
         LEGACY,
-        Deviation::Outgoing(|received, mut message| {
-            let mut is_called = received.server.memory();
-            if received.calls("add") {
-                *is_called = json!(true);
-            }
-            if *is_called == true
-                && let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut)
-            {
-                tools.iter_mut().filter_map(|tool| tool["inputSchema"].as_object_mut()).for_each(|schema| drop(schema.remove("required")));
-            }
-            vec![message]
-        }),
+        Deviation::Outgoing(forget_required),
     ),
     broken_server(
         "tools-appear",
@@ -355,6 +344,20 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Catalogue(|all| all.capabilities["prompts"] = json!(true)),
     ),
 ];
+
+/// The schemas of its tools lose what they require once the tool `add` was called.
+pub(super) fn forget_required(received: &Received, mut message: Value) -> Vec<Value> {
+    let mut is_called = received.server.memory();
+    if received.calls("add") {
+        *is_called = json!(true);
+    }
+    if *is_called == true
+        && let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut)
+    {
+        tools.iter_mut().filter_map(|tool| tool["inputSchema"].as_object_mut()).for_each(|schema| drop(schema.remove("required")));
+    }
+    vec![message]
+}
 
 fn completes_elicitation(received: &Received) -> Vec<Value> {
     match received.method() {

@@ -328,18 +328,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "list-does-not-depend-on-calls",
         STDIO,
         MODERN,
-        Deviation::Outgoing(|received, mut message| {
-            let mut is_called = received.server.memory();
-            if received.calls("add") {
-                *is_called = json!(true);
-            }
-            if *is_called == true
-                && let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut)
-            {
-                tools.iter_mut().filter_map(|tool| tool["inputSchema"].as_object_mut()).for_each(|schema| drop(schema.remove("required")));
-            }
-            vec![message]
-        }),
+        Deviation::Outgoing(super::lists::forget_required),
     ),
     broken_server(
         "call-unlocks-a-tool",

@@ -47,6 +47,9 @@ pub fn lasting(action: &str, lasts: Duration) -> String {
     }
 }
 
+/// Whether an entry is a mute or the end of one, as [`lasting`] words them. Databases of earlier versions have `mute`.
+pub(crate) const IS_MUTE: &str = "(action LIKE 'mute%' OR action = 'unmute')";
+
 impl Store {
     /// Returns the id of the entry.
     ///

@@ -1,6 +1,7 @@
 //! What people decide while a database in memory stands in for the real one: it counts there at once, and is written to the real one once
 //! that takes it. What others have decided there meanwhile stays.
 
+use super::audit::IS_MUTE;
 use super::incidents::{self, accept_contract, is_another_since, note};
 use super::{Store, StoreFailure};
 use crate::incident::Class;
@@ -70,7 +71,7 @@ pub(super) async fn write(transaction: &mut Transaction<'_, Any>, memory: &AnyPo
         }
     }
     // Whoever has said something else later, elsewhere, is right: the audit log knows.
-    let later = "SELECT 1 FROM audit WHERE action = 'mute' AND subject = $2 AND at > $3 AND COALESCE(outcome, 'done') = 'done'";
+    let later = format!("SELECT 1 FROM audit WHERE {IS_MUTE} AND subject = $2 AND at > $3 AND COALESCE(outcome, 'done') = 'done'");
     let statement = format!("UPDATE target SET muted_until = $1 WHERE name = $2 AND removed IS NULL AND NOT EXISTS ({later})");
     let muted: Vec<(String, i64, i64)> = sqlx::query_as("SELECT target, until, at FROM muted ORDER BY target").fetch_all(memory).await?;
     for (target, until, at) in muted {
@@ -217,19 +218,28 @@ mod tests {
 
     #[tokio::test]
     async fn the_later_mute_counts_wherever_it_was_said() {
-        for (elsewhere, outcome, expected) in [(LATER, "done", 7), (LATER, "refused: 404", 5), (Moment(NOW.0 - 1), "done", 5)] {
+        for (action, elsewhere, outcome, expected) in [
+            ("mute for 2 h", LATER, "done", 7),
+            ("unmute", LATER, "done", 7),
+            ("mute", LATER, "done", 7),
+            ("mute for 2 h", LATER, "refused: 404", 5),
+            ("mute for 2 h", Moment(NOW.0 - 1), "done", 5),
+        ] {
             let (store, memory) = both().await;
             memory.mute_in_memory("shop", Moment(3), Moment(NOW.0 - 5)).await.unwrap();
             memory.mute_in_memory("shop", Moment(5), NOW).await.unwrap();
             memory.mute_in_memory("far", Moment(9), NOW).await.unwrap();
-            memory.write_down_as("m", &AuditEvent { who: "ann", via: "login", action: "mute", subject: "shop" }, NOW).await.unwrap();
-            let event = AuditEvent { who: "bob", via: "login", action: "mute", subject: "shop" };
+            memory
+                .write_down_as("m", &AuditEvent { who: "ann", via: "login", action: "mute for 1 h", subject: "shop" }, NOW)
+                .await
+                .unwrap();
+            let event = AuditEvent { who: "bob", via: "login", action, subject: "shop" };
             let entry = store.write_down(&event, elsewhere).await.unwrap();
             assert!(store.write_outcome(&entry, outcome).await.unwrap());
             store.mute("shop", Moment(7)).await.unwrap();
             write_twice(&store, &memory).await;
             let muted = texts(&store, "SELECT name || ' ' || muted_until FROM target ORDER BY name").await;
-            assert_eq!(muted, ["far 9".to_owned(), format!("shop {expected}")], "{elsewhere:?} {outcome}");
+            assert_eq!(muted, ["far 9".to_owned(), format!("shop {expected}")], "{action} {elsewhere:?} {outcome}");
             assert_eq!(store.audit(None, 10).await.unwrap().len(), 2);
         }
     }

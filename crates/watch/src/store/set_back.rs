@@ -2,6 +2,7 @@
 //! begin anew, results that are still to come are no results, and messages wait for nothing. What people decided meanwhile lasts as long
 //! as they said, from now on.
 
+use super::audit::IS_MUTE;
 use super::values::Values;
 use super::{Dialect, Store, StoreFailure, ids};
 use crate::clock::TOLERANCE;
@@ -90,7 +91,7 @@ impl Store {
 async fn begin_decisions_anew(transaction: &mut Transaction<'_, Any>, now: Moment) -> Result<(), StoreFailure> {
     /// What was refused, or was said by the right clock, is not meant.
     const SAID: &str = "FROM audit WHERE at > $1 AND COALESCE(outcome, 'done') = 'done' AND";
-    let muted = format!("{SAID} action LIKE 'mute%' AND subject = target.name");
+    let muted = format!("{SAID} {IS_MUTE} AND subject = target.name");
     let ended = |table: &str, action: &str| {
         format!("UPDATE {table} SET ends = $1 WHERE ends > $1 AND EXISTS (SELECT 1 {SAID} action = '{action}' AND subject = {table}.id)")
     };

@@ -129,10 +129,15 @@ fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
 fn is_unreadable(body: &FrameBody) -> bool {
     let bytes = match body {
         FrameBody::Line { bytes, .. } => bytes.as_bytes(),
-        FrameBody::HttpRequest { body, .. } => body.as_bytes(),
+        // Others, such as forms, go to an authorization server.
+        FrameBody::HttpRequest { headers, body, .. } if is_json(headers) => body.as_bytes(),
         _ => return false,
     };
     !bytes.trim_ascii().is_empty() && read_message(bytes).is_err()
+}
+
+fn is_json(headers: &[(String, String)]) -> bool {
+    headers.iter().any(|(name, value)| name.eq_ignore_ascii_case("content-type") && value.trim_start().starts_with("application/json"))
 }
 
 /// A suite tests one server.

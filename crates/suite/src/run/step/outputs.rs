@@ -155,7 +155,9 @@ impl Outputs {
             Action::Read { .. } => (Listing::Resources, "resource", Vec::new()),
             _ => return None,
         };
-        if !fails_anyhow(step) || answer.result.is_ok() || open.session.closed_because().is_some() {
+        // What is missing now may have been there.
+        let has_changed = open.session.notifications().iter().any(|came| came.method.ends_with("/list_changed"));
+        if !fails_anyhow(step) || answer.result.is_ok() || has_changed || open.session.closed_because().is_some() {
             return None;
         }
         let (list, key) = listing.members();

@@ -132,13 +132,15 @@ export function repeated(text: string): string[] {
   return [...found];
 }
 
+export const NOT_JSON = "This is not valid JSON";
+
 /** What a user has typed as JSON, or what is wrong with it. */
 export function typedJson(text: string): { value: Json } | { wrong: string } {
   let value: Json;
   try {
     value = read(text);
   } catch {
-    return { wrong: "This is not valid JSON" };
+    return { wrong: NOT_JSON };
   }
   const [name] = repeated(text);
   return name === undefined ? { value } : { wrong: `“${name}” stands more than once in one object, of which only one would be sent` };

@@ -1,7 +1,7 @@
 // A form made from a JSON Schema, beside the same value as JSON.
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
-import { beyond64, halfSurrogate, numberOf, own, typedJson, typedNumber, unfinished as unfinishedIn, write } from "../lib/lossless";
+import { beyond64, halfSurrogate, NOT_JSON, numberOf, own, typedJson, typedNumber, unfinished as unfinishedIn, write } from "../lib/lossless";
 import { limited, Pattern } from "../lib/pattern";
 import { boundsOf, choiceTexts, flaws, initial, initialOfBranch, judged, resolve, typesOf, type Flaw } from "../lib/schema";
 import { draftTexts, setDraftText } from "../lib/store";
@@ -51,7 +51,7 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
       <div class="form-bar">
         <Tabs label="Arguments as" tabs={[["form", "Form"], ["json", "JSON"]]} value={tab} onChange={setTab} />
         <span class="grow" />
-        <span class="small form-state" aria-live="polite">{broken ? <span class="bad">{wrong === NOT_JSON ? "not valid JSON" : "a name twice"}</span> : half !== undefined ? <span class="bad">cannot be sent</span> : found === undefined ? <span class="muted">{unfinishedIn(value).length > 0 ? "a number is not finished" : "schema not usable: not validated"}</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : unchecked.length > 0 ? <span class="muted" data-testid="not-checked" title={unchecked.map(visible).join("\n")}>{unchecked.length === 1 ? "a pattern was" : `${unchecked.length} patterns were`} not checked</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
+        <span class="small form-state" aria-live="polite">{broken ? <span class="bad">{wrong === NOT_JSON ? "not valid JSON" : "duplicate name"}</span> : half !== undefined ? <span class="bad">cannot be sent</span> : found === undefined ? <span class="muted">{unfinishedIn(value).length > 0 ? "a number is not finished" : "schema not usable: not validated"}</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : unchecked.length > 0 ? <span class="muted" data-testid="not-checked" title={unchecked.map(visible).join("\n")}>{unchecked.length === 1 ? "a pattern was" : `${unchecked.length} patterns were`} not checked</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
       </div>
       {tab === "json" ? <JsonField value={value} text={text} onText={setText} onChange={(next) => next !== undefined && onChange(next)} label="Arguments as JSON" rows={Math.min(18, Math.max(5, write(value, 2).split("\n").length + 1))} /> : broken ? (
         <div class="note error" role="alert" data-testid="not-json"><p>{wrong === NOT_JSON ? "What was typed as JSON is not valid" : `In what was typed as JSON, ${visible(wrong ?? "")}`}, and is kept until it is corrected.</p><div class="actions"><Button onClick={() => setTab("json")}>Correct the JSON</Button><Button kind="quiet" icon="trash" data-testid="discard-json" onClick={() => setText(null)}>Discard it</Button></div></div>
@@ -63,14 +63,12 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
         <Members schema={shape} root={schema} value={given} onChange={onChange} path="" flaws={found ?? []} suggest={suggest} />
       )}
       {broken && tab === "json" && wrong !== NOT_JSON && <p class="note error" role="alert" data-testid="name-twice">{visible(wrong ?? "")}. The text is kept until it is corrected.</p>}
-      {half !== undefined && <p class="note error" role="alert" data-testid="half-surrogate"><code>{visible(JSON.stringify(half).slice(0, 80))}</code> has half of a surrogate pair, which is no character: it cannot be sent.</p>}
+      {half !== undefined && <p class="note error" role="alert" data-testid="half-surrogate"><code>{visible(JSON.stringify(half).slice(0, 80))}</code> contains half a character (an unpaired surrogate), and cannot be sent.</p>}
       {rounded !== undefined && <p class="note error" role="alert" data-testid="too-long"><code>{visible(rounded.slice(0, 80))}</code> would be rounded on its way: mcproof sends integers of 64 bits, and decimal numbers of 15 to 17 digits.</p>}
       {found && found.filter((flaw) => tab === "json" || flaw.at === "").slice(0, 6).map((flaw) => <p class="note error" key={flaw.at + flaw.message}>{flaw.at && <code>{flaw.at}</code>} {flaw.message}</p>)}
     </div>
   );
 }
-
-const NOT_JSON = "This is not valid JSON";
 
 const wrongIn = (text: string): string => {
   const typed = typedJson(text);

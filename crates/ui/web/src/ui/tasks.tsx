@@ -1,4 +1,5 @@
 // The tasks of a session: what they do, what came of them, and the buttons that follow and cancel them.
+import { useMemo } from "preact/hooks";
 import { post } from "../lib/api";
 import { connection, currentSession, frameVersion, go, handshake, item, loadTasks, sessions, tasksListed, tell, toast, catalogs, useTick } from "../lib/store";
 import { canCancel, canList, isOver, statusText, type Task } from "../lib/tasks";
@@ -69,6 +70,8 @@ export function TaskPanel({ id, session: number, whole }: { id: string; session:
   const task = session?.tracker.tasks.all.get(id);
   const live = at.status === "open" && at.sessions.at(-1)?.id === number;
   useTick(live && task !== undefined && !isOver(task));
+  const response = task?.response;
+  const twice = useMemo(() => (response === undefined ? [] : repeated(response)), [response]);
   if (!task || !session) return <p class="muted pad">The task <code>{visible(id)}</code> is not known in this session.</p>;
   const followed = at.followed?.find((one) => one.session === number && one.task === id);
   const following = live && followed?.following === true;
@@ -83,7 +86,6 @@ export function TaskPanel({ id, session: number, whole }: { id: string; session:
       toast((error as Error).message, "error");
     }
   };
-  const twice = task.response === undefined ? [] : repeated(task.response);
   const missing = over && task.status !== "cancelled" && !task.result && !task.error;
   const shown = task.result && Object.fromEntries(Object.entries(task.result).filter(([name]) => name !== "resultType"));
   const status = task.error ? "error" : task.result?.isError === true ? "tool-error" : task.status;
