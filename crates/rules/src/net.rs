@@ -429,7 +429,7 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
     }
     for (capability, method, key) in LISTS {
         let is_declared = result.get("capabilities").and_then(|all| all.get(capability)).is_some_and(Value::is_object);
-        // An error is a response, and a separate violation if the capability was declared.
+        // An error is a response, and a separate violation if the capability was declared; without tools there is little to check.
         let is_answered = conversation.requests().filter(|(request, _)| request.method() == Some(method)).any(|(_, response)| {
             response.is_some_and(|response| {
                 response.value.pointer(&format!("/result/{key}")).is_some_and(Value::is_array) || response.value.get("error").is_some()
@@ -443,6 +443,12 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
         }
         if is_declared && !is_answered {
             return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
+        }
+        if capability == "tools"
+            && is_declared
+            && let Some(error) = lasting_error(conversation, method)
+        {
+            return Err((5, format!("`{method}` got {error} each time, so no tool was checked")));
         }
         // What the client did not get was not explored: a response beyond its limits, or one that came when it waited no longer.
         let methods: &[&str] = if capability == "resources" { &[method, methods::RESOURCES_TEMPLATES_LIST] } else { &[method] };
@@ -463,6 +469,19 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
         }
     }
     Ok(())
+}
+
+/// The error of a method that never got a result, unless the server does not have it, which is a violation.
+fn lasting_error(conversation: &ConversationView<'_>, method: &str) -> Option<String> {
+    let responses = conversation.requests().filter(|(request, _)| request.method() == Some(method)).filter_map(|(_, response)| response);
+    let mut last = None;
+    for response in responses {
+        match response.value.get("error") {
+            Some(error) if error["code"] != error_code::METHOD_NOT_FOUND => last = Some(error),
+            _ => return None,
+        }
+    }
+    last.map(|error| format!("error {}", error["code"]))
 }
 
 /// Why a client cannot continue after this handshake result.

@@ -54,6 +54,8 @@ def answer(method, params):
         return {"result": {}}
     if method == "tools/call" and params.get("name", "").startswith("read_") and mistake == "eight-never-respond":
         return None
+    if method == "tools/list" and mistake == "has-no-database":
+        return {"error": {"code": -32603, "message": "the database is down"}}
     if method == "tools/list":
         return {"result": {"tools": tools}}
     if mistake == "templates-are-missing" and method.startswith("resources/"):
