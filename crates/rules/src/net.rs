@@ -105,6 +105,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(unusual_calls_without_response(conversations));
         gaps.extend(calls_lost_by_cancellations(conversations));
         gaps.extend(lost_requests::gap(conversations, results));
+        gaps.extend(tools_that_are_never_listed(conversations));
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(broken_tools::gap(conversations));
         gaps.extend(unexplained_end(conversations, results));
@@ -207,6 +208,22 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
     let message = format!("no call of {} got a response, so {its} results were not checked", named(&tools));
     let hint = "a tool that is slow gets more time by --timeout, such as `--timeout 60s --deadline 3m`";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*take) })
+}
+
+/// That no client got the list of the declared tools, and why. That the server does not have the method is a violation.
+fn tools_that_are_never_listed(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+    let declare = || conversations.iter().enumerate().filter(|(_, one)| one.capability("tools").is_some());
+    if declare().any(|(_, one)| one.gives_results(methods::TOOLS_LIST)) {
+        return None;
+    }
+    let refusal = |one: &ConversationView<'_>| {
+        let mut codes = one.probes("list").filter(|attempt| attempt.subject() == methods::TOOLS_LIST).map(|attempt| attempt.answer.code());
+        codes.next().flatten().filter(|code| *code != error_code::METHOD_NOT_FOUND)
+    };
+    let (index, code) = declare().find_map(|(index, one)| Some((index, refusal(one)?)))?;
+    let message = format!("`{}` got error {code} each time, so no tool was checked", methods::TOOLS_LIST);
+    let hint = "fix the list, or do not declare `tools`; `mcproof tools` shows the error".into();
+    Some(Gap { kind: GapKind::NotJudged, message, hint, conversation: Some(index) })
 }
 
 /// Tools that answered at once and not again, while the server answered others. Such a tool may wait for something to happen.
@@ -429,7 +446,7 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
     }
     for (capability, method, key) in LISTS {
         let is_declared = result.get("capabilities").and_then(|all| all.get(capability)).is_some_and(Value::is_object);
-        // An error is a response, and a separate violation if the capability was declared; without tools there is little to check.
+        // An error is a response, and a separate violation if the capability was declared.
         let is_answered = conversation.requests().filter(|(request, _)| request.method() == Some(method)).any(|(_, response)| {
             response.is_some_and(|response| {
                 response.value.pointer(&format!("/result/{key}")).is_some_and(Value::is_array) || response.value.get("error").is_some()
@@ -443,12 +460,6 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
         }
         if is_declared && !is_answered {
             return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
-        }
-        if capability == "tools"
-            && is_declared
-            && let Some(error) = lasting_error(conversation, method)
-        {
-            return Err((5, format!("`{method}` got {error} each time, so no tool was checked")));
         }
         // What the client did not get was not explored: a response beyond its limits, or one that came when it waited no longer.
         let methods: &[&str] = if capability == "resources" { &[method, methods::RESOURCES_TEMPLATES_LIST] } else { &[method] };
@@ -469,19 +480,6 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
         }
     }
     Ok(())
-}
-
-/// The error of a method that never got a result, unless the server does not have it, which is a violation.
-fn lasting_error(conversation: &ConversationView<'_>, method: &str) -> Option<String> {
-    let responses = conversation.requests().filter(|(request, _)| request.method() == Some(method)).filter_map(|(_, response)| response);
-    let mut last = None;
-    for response in responses {
-        match response.value.get("error") {
-            Some(error) if error["code"] != error_code::METHOD_NOT_FOUND => last = Some(error),
-            _ => return None,
-        }
-    }
-    last.map(|error| format!("error {}", error["code"]))
 }
 
 /// Why a client cannot continue after this handshake result.
