@@ -9,8 +9,9 @@ import type { CheckOptions, Verdict } from "./options.js";
 import type { WireTarget } from "./target.js";
 import { originOf } from "./witness.js";
 
-/** What the engine takes for a pattern and not for plain text. */
+/** What the engine takes for a pattern and not for plain text, and what means something in one. */
 const PATTERN = /^\/.+\/[imsx]*$/s;
+const SPECIAL = /[\\.+*?()|[\]{}^$#&~/-]/g;
 
 /** What `expect` gets. All of them ask the engine, so each has to be awaited. */
 export interface McproofMatchers<R = unknown> {
@@ -74,7 +75,7 @@ const claims: Matchers = {
     }
     const [text] = given;
     // As `tool_error` in suites: a part of the text, or a pattern.
-    const expected = typeof text === "string" && !PATTERN.test(text) ? { $contains: text } : text;
+    const expected = typeof text === "string" && !PATTERN.test(text) ? `/${text.replaceAll(SPECIAL, "\\$&")}/` : text;
     const judged = await judge(received, { result, ...errorAllowed(received, true) }, { $text: expected });
     return outcome(refused.ok ? judged : refused, "to be a tool's error with this text");
   },

@@ -52,6 +52,7 @@ async def test_call_gives_what_call_tool_raises() -> None:
         failed = await client.call("order", {"quantity": 99})
         failed.expect_error("/insufficient/i")
         failed.expect_error("nsufficient inv")
+        failed.expect_error("'order': I")
         with pytest.raises(mcproof.ExpectationFailed):
             failed.expect_error("sufficient stock")
         with pytest.raises(mcproof.ToolError, match="Insufficient inventory") as raised:

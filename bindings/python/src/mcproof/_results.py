@@ -14,8 +14,9 @@ ItemT = TypeVar("ItemT", bound="Item")
 SelfT = TypeVar("SelfT", bound="Answer")
 CallT = TypeVar("CallT", bound="CallResult")
 
-# What the engine takes for a pattern and not for plain text.
+# What the engine takes for a pattern and not for plain text, and what means something in one.
 _PATTERN = re.compile(r"/.+/[imsx]*", re.DOTALL)
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&~/-]")
 
 
 def _camel(name: str) -> str:
@@ -264,14 +265,15 @@ class CallResult(Answer):
     def expect_error(self: CallT, text: Any = None) -> CallT:
         """Expects `isError`, and if `text` is given, that the text of the response contains it, as `tool_error` does in suites.
 
-        `text` may also be `/a pattern/i` or matchers, which the text has to match.
+        `text` may also be `/a pattern/i`, which the text has to match.
         """
         __tracebackhide__ = True
         self._client._expect({"value": self.raw}, {"isError": True}, None, self.frame)
         self._error_expected = True
         if text is not None:
-            is_part = isinstance(text, str) and not _PATTERN.fullmatch(text)
-            self._client._expect(self._called(), {"$text": {"$contains": text} if is_part else text}, None, self.frame)
+            if isinstance(text, str) and not _PATTERN.fullmatch(text):
+                text = "/" + _SPECIAL.sub(r"\\\g<0>", text) + "/"
+            self._client._expect(self._called(), {"$text": text}, None, self.frame)
         return self
 
     def _called(self) -> JsonObject:
